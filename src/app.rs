@@ -15,7 +15,8 @@ pub struct App(Arc<State>);
 /// runtime.
 #[derive(Clone)]
 pub struct State {
-    // Both share the same gateway state.
+    // All share the same gateway state.
+    pub exports: exports::app::App,
     pub sending: sending::app::App,
     pub scim: scim::app::App,
 }
@@ -28,6 +29,7 @@ impl App {
         let content = content::app::App::new(gateway.clone());
         let messages = messages::app::App::new(content);
         Ok(Self(Arc::new(State {
+            exports: exports::app::App::new(gateway.clone()),
             sending: sending::app::App::new(messages),
             scim: scim::app::App::new(gateway),
         })))
@@ -37,6 +39,7 @@ impl App {
     pub fn with_clock(&self, clock: Clock) -> Self {
         let runtime = self.runtime.with_clock(clock);
         Self(Arc::new(State {
+            exports: self.exports.with_runtime(runtime.clone()),
             sending: self.sending.with_runtime(runtime.clone()),
             scim: self.scim.with_runtime(runtime),
         }))

@@ -30,6 +30,7 @@ pub mod reference;
 mod schedules;
 mod scim_token;
 mod service;
+mod signing_key;
 mod sla;
 mod standalone;
 mod template;
@@ -92,6 +93,8 @@ enum Command {
     Apply(apply::Arguments),
     /// Create, list and revoke API keys
     Key(key::Arguments),
+    /// List and rotate the keys that sign exports
+    SigningKey(signing_key::Arguments),
     /// Create, list and revoke SCIM tokens
     ScimToken(scim_token::Arguments),
     /// Import users from newline-delimited JSON
@@ -102,7 +105,7 @@ enum Command {
     Users(users::Arguments),
     /// Show or renew the global control group
     ControlGroup(control_group::Arguments),
-    /// Run, list, show and cancel exports
+    /// Run, list, show, cancel, download and verify exports
     Export(export::Arguments),
     /// List, show and resend callbacks
     Deliveries(deliveries::Arguments),
@@ -294,6 +297,7 @@ async fn run(arguments: Arguments) -> ExitCode {
             Command::Migrate(arguments) => migrate::run(config, arguments).await,
             Command::Apply(arguments) => apply::run(config, arguments).await,
             Command::Key(arguments) => key::run(config, arguments).await,
+            Command::SigningKey(arguments) => signing_key::run(config, arguments).await,
             Command::ScimToken(arguments) => scim_token::run(config, arguments).await,
             Command::Import(arguments) => import::run(config, arguments).await,
             Command::Generate(arguments) => generate::run(config, arguments).await,

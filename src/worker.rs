@@ -17,7 +17,7 @@ kit::named! {
     pub enum Role {
         /// Plans exports, writes their files, finishes them.
         Exports = "exports",
-        /// Sends callbacks.
+        /// Sends callbacks, postbacks and notifications.
         Deliveries = "deliveries",
         /// Applies attributes, events and purchases.
         Ingest = "ingest",

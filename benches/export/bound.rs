@@ -76,6 +76,9 @@ fn plan() -> Plan {
     let today = kit::clock::utc_date(Timestamp::now());
     Plan {
         slices: (0..100).collect(),
+        members: None,
+        segment: None,
+        planned_at: None,
         moment: None,
         youngest: Uuid::max(),
         first_day: today.checked_sub(jiff::Span::new().days(89)).expect("a day"),
@@ -91,7 +94,8 @@ fn plan() -> Plan {
 async fn stretches(installation: &Installation) -> Vec<(Position, Position)> {
     let mut tx = installation.store.snapshot().await.expect("the store answers");
     let slices: Vec<i16> = (0..100).collect();
-    let cuts = scan::cut(&mut tx, 1, &slices, PER_PART).await.expect("the store answers");
+    let cuts = scan::cut(&mut tx, 1, &slices, PER_PART, usize::MAX).await;
+    let cuts = cuts.expect("the store answers");
     tx.commit().await.expect("the store answers");
     let starts = std::iter::once(Position::START).chain(cuts.ends.iter().copied());
     starts.zip(cuts.ends.iter().copied()).collect()

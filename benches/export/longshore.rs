@@ -1,6 +1,7 @@
 //! Longshore itself: a gateway and one worker on PostgreSQL, Kafka and the S3 server.
 
 use std::process::Command;
+use std::time::Instant;
 
 use longshore::config::Config;
 use serde_json::{Map, Value, json};
@@ -10,6 +11,7 @@ use store::Store;
 use crate::FieldChoice;
 use crate::report::Measured;
 use crate::settle::settle;
+use crate::support::api::EXPORT;
 use crate::support::archives;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::storage::TestStorage;
@@ -19,6 +21,8 @@ use crate::support::{Api, WorkspaceFile};
 pub const OF_ACTIVITY: [&str; 3] = ["purchases", "custom_events", "total_revenue"];
 
 const WORKER: &str = "worker-1";
+
+const SEGMENT: &str = "/users/export/segment";
 
 pub struct Installation {
     fleet: Fleet,
@@ -39,7 +43,9 @@ impl Installation {
             ("LONGSHORE_WORKER__POLL_MS", "500".to_owned()),
         ];
         let fleet = Fleet::start(Backend::Fleet(1), &settings).await;
-        let workspace = WorkspaceFile::new("bench").with_storage(&storage);
+        let workspace = WorkspaceFile::new("bench")
+            .permitted(&["users.export.global_control_group", "users.export.segment"])
+            .with_storage(&storage);
         let api = fleet.apply(&[workspace]).await.remove(0);
         fleet
             .shell(&format!("\"$LONGSHORE\" generate --users {users} | \"$LONGSHORE\" import -"))
@@ -83,13 +89,11 @@ impl Installation {
     pub async fn export(&self, choice: &FieldChoice) -> Measured {
         self.fleet.reset_peak(WORKER);
         let raw_before = self.raw_bytes().await;
-        let accepted = self.api.export(&json!({ "fields_to_export": choice.fields })).await;
-        let status = self.api.done(&accepted.prefix).await;
+        let status = self.done(choice).await;
         let time = |name: &str| -> jiff::Timestamp {
             status[name].as_str().and_then(|text| text.parse().ok()).expect("a time")
         };
         let seconds = time("finished_at").duration_since(time("requested_at")).as_secs_f64();
-        assert_eq!(status["users"]["done"], self.users, "{status}");
         let measured = Measured {
             name: format!("longshore, {}", choice.name),
             seconds,
@@ -99,6 +103,57 @@ impl Installation {
         };
         self.empty().await;
         measured
+    }
+
+    /// Requests an export; returns its status once it is done.
+    async fn done(&self, choice: &FieldChoice) -> Value {
+        let mut body = json!({ "fields_to_export": choice.fields });
+        let path = match &choice.audience {
+            None => EXPORT,
+            Some(audience) => {
+                body["audience"] = audience.clone();
+                SEGMENT
+            }
+        };
+        let accepted = self.api.post(path, &body).await;
+        let prefix =
+            accepted.body["object_prefix"].as_str().unwrap_or_else(|| panic!("{accepted:?}"));
+        let status = self.api.done(prefix).await;
+        if choice.audience.is_none() {
+            assert_eq!(status["users"]["done"], self.users, "{status}");
+        }
+        status
+    }
+
+    /// The check of an export's files, next to `sha256sum` over the same files.
+    pub async fn verify(&self, choice: &FieldChoice) -> [Measured; 2] {
+        let bytes = self.done(choice).await["bytes"].as_u64().expect("bytes");
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        for key in self.storage.list().await {
+            let path = directory.path().join(&key);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, self.storage.get(&key).await).expect("the file is written");
+        }
+        self.empty().await;
+        let manifest = "$(find . -name '*.manifest.json')";
+        let sums = "cd \"$(dirname \"$(find . -name '*.SHA256SUMS')\")\" && \
+                    sha256sum --quiet -c ./*.SHA256SUMS";
+        let verify = format!("\"$LONGSHORE\" export verify --unsigned \"{manifest}\"");
+        let run = |name: &str, line: &str| {
+            let began = Instant::now();
+            let output = Command::new("bash")
+                .args(["-c", &format!("set -euo pipefail; {line}")])
+                .env("LONGSHORE", env!("CARGO_BIN_EXE_longshore"))
+                .current_dir(directory.path())
+                .output()
+                .expect("bash runs");
+            assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+            let seconds = began.elapsed().as_secs_f64();
+            Measured { name: name.to_owned(), seconds, raw_bytes: bytes, bytes, resident: None }
+        };
+        // The files are in the page cache for both.
+        run("sha256sum", sums);
+        [run("sha256sum", sums), run("export verify", &verify)]
     }
 
     async fn empty(&self) {
@@ -125,7 +180,7 @@ impl Installation {
             ["service_id", "random_bucket"].into_iter().chain(OF_ACTIVITY).collect();
         let accepted = self.api.export(&json!({ "fields_to_export": fields })).await;
         self.api.done(&accepted.prefix).await;
-        for key in self.storage.list().await {
+        for key in self.storage.list_files().await {
             let file = archives::unzip(&self.storage.get(&key).await).remove(0);
             let (mut slices, mut ids, mut bodies) = (Vec::new(), Vec::new(), Vec::new());
             for line in String::from_utf8(file.bytes).expect("UTF-8").lines() {

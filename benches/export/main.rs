@@ -20,6 +20,7 @@ mod support;
 use std::path::PathBuf;
 
 use clap::Parser;
+use serde_json::{Value, json};
 
 use crate::longshore::{Installation, OF_ACTIVITY};
 use crate::report::Report;
@@ -52,18 +53,39 @@ struct Arguments {
 pub struct FieldChoice {
     pub name: &'static str,
     pub fields: Vec<&'static str>,
+    /// None: all users.
+    pub audience: Option<Value>,
+}
+
+/// The users with fewer loyalty points, which are spread evenly up to 200,000 over those who have
+/// them.
+fn with_points_below(points: u32) -> Option<Value> {
+    Some(json!({ "custom_attribute": {
+        "custom_attribute_name": "loyalty_points", "comparison": "less_than", "value": points } }))
+}
+
+/// Few of the users, and more than half of them.
+fn segments() -> [FieldChoice; 2] {
+    [("1% segment, all fields", 2_000), ("60% segment, all fields", 120_000)].map(
+        |(name, points)| FieldChoice {
+            name,
+            fields: ALL_FIELDS.to_vec(),
+            audience: with_points_below(points),
+        },
+    )
 }
 
 /// Only what the profile's document holds; a few fields; all, purchases and events too.
 fn choices() -> [FieldChoice; 3] {
     let document = ALL_FIELDS.into_iter().filter(|field| !OF_ACTIVITY.contains(field));
     [
-        FieldChoice { name: "document fields", fields: document.collect() },
+        FieldChoice { name: "document fields", fields: document.collect(), audience: None },
         FieldChoice {
             name: "5 fields",
             fields: vec!["external_id", "email", "country", "language", "custom_attributes"],
+            audience: None,
         },
-        FieldChoice { name: "all fields", fields: ALL_FIELDS.to_vec() },
+        FieldChoice { name: "all fields", fields: ALL_FIELDS.to_vec(), audience: None },
     ]
 }
 
@@ -85,8 +107,11 @@ async fn main() {
     // Side by side, so that whatever else the machine does meets all of them.
     for run in 1..=arguments.runs {
         println!("run {run} of {}", arguments.runs);
-        for choice in &choices {
+        for choice in choices.iter().chain(&segments()) {
             report.add(installation.export(choice).await);
+        }
+        for measured in installation.verify(&choices[0]).await {
+            report.add(measured);
         }
         if is_compared {
             for pipe in pipes::ALL {

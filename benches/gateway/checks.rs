@@ -51,6 +51,7 @@ impl<'a> Checks<'a> {
         let caller = Caller {
             workspace: Arc::new(workspace.expect("the workspace is applied")),
             key_id: Uuid::new_v4(),
+            permissions: Arc::default(),
             request_id: Uuid::new_v4().to_string(),
         };
         let open = Router::new()

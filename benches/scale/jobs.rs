@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use longshore::app::App;
 use longshore::exports::rows;
-use longshore::exports::{Format, Job, Plan, Progress, state};
+use longshore::exports::{Audience, Format, Job, Plan, Progress, state};
 use longshore::kinds;
 use longshore::users::Position;
 use sqlx::PgPool;
@@ -40,10 +40,13 @@ impl ExportRequester {
             id: Uuid::new_v4(),
             workspace_id: self.workspace,
             object_prefix: format!("{}-{}", Uuid::new_v4(), now.as_second()),
+            audience: Audience::ControlGroup,
             segment_id: self.segment_id,
+            users_per_file: None,
             fields: crate::support::api::ALL_FIELDS.map(str::to_owned).into(),
             format: Format::Zip,
             storage_id: Some(self.storage),
+            destination: None,
             callback_endpoint: None,
             request_id: "bench".into(),
             requested_at: now.as_millisecond(),
@@ -69,6 +72,9 @@ impl ExportRequester {
         let today = self.app.clock.today();
         let plan = Plan {
             slices: (0..100).collect(),
+            members: None,
+            segment: None,
+            planned_at: None,
             moment: None,
             youngest: Uuid::max(),
             first_day: today,

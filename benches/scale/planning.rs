@@ -8,6 +8,7 @@ use longshore::exports::plan;
 use crate::figures::Figures;
 use crate::jobs::ExportRequester;
 use crate::workers::Workers;
+use tokio_util::sync::CancellationToken;
 
 /// Users in a file, so that there are more and more parts.
 const PER_FILE: [u32; 3] = [5_000, 500, 50];
@@ -26,7 +27,7 @@ pub async fn measure(workers: &mut Workers, runs: usize) -> Figures {
             let job = asker.queue().await;
             let claim = asker.take_plan(&job).await;
             let began = Instant::now();
-            plan::plan(&app, &claim).await.expect("it is planned");
+            plan::plan(&app, &claim, &CancellationToken::new()).await.expect("it is planned");
             let seconds = began.elapsed().as_secs_f64();
             let parts = asker.progress(&job).await.parts.expect("it is planned");
             let began = Instant::now();

@@ -25,6 +25,7 @@ const RESULT: PartResult = PartResult {
     raw_bytes: 7_000_000,
     bytes: 1_200_000,
     crc32: 1,
+    sha256: None,
     broken: Vec::new(),
 };
 

@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::deliveries::{self, Delivery, Filter, State};
 use kit::clock::format_seconds;
 
-/// List, show and resend callbacks and status postbacks.
+/// List, show and resend callbacks, status postbacks and notifications.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   longshore deliveries list --state given_up

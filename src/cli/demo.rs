@@ -87,9 +87,9 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
         count(finished.files.done, "file")
     ));
 
-    let step = Step::begin(7, "download the export, and compare every line with the imported user");
-    let archive = directory.join("export.zip");
-    client.fetch(&url, &archive, |_, _| {}).await?;
+    let step = Step::begin(7, "download and verify the export, and compare every line");
+    let downloaded = export::download::fetch(&client, &url, directory, &finished, None).await?;
+    let archive = downloaded.archive;
     let prefix = requested.object_prefix;
     let checked =
         tokio::task::spawn_blocking(move || check::archive(&archive, &records, &prefix)).await??;
@@ -98,7 +98,7 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
             format!("{} users were imported, {} were exported", users, checked.users).into()
         );
     }
-    step.end(format!("{}, {}", count(checked.users, "user"), count(checked.files as u64, "file")));
+    step.end(downloaded.summary);
 
     println!(
         "\nThe export is correct: every user once, every field as imported, at most {} lines per \

@@ -310,15 +310,14 @@ async fn own_storage(config: &Config, secrets: &SecretKey) -> Result<Vec<Finding
         Err(StorageError::Store(error)) => return Err(Finding::fail("workspaces", error, "")),
         Err(error) => return Ok(vec![Finding::fail("workspaces", error, "")]),
     };
-    let tried = all.into_iter().map(|(workspace, settings)| async move {
-        let subject = format!("storage.{} of {workspace}", settings.kind());
+    let tried = all.into_iter().map(|(subject, settings)| async move {
         let check = try_storage(subject.clone(), settings);
         bounded(&subject, async move { vec![check.await] }).await
     });
     Ok(join_all(tried).await.concat())
 }
 
-/// By workspace name.
+/// All storages, with the subjects of their findings.
 async fn storages(
     config: Config,
     secrets: SecretKey,
@@ -330,7 +329,11 @@ async fn storages(
         for workspace in workspaces::list(&mut tx).await? {
             for id in [workspace.s3_storage, workspace.azure_storage].into_iter().flatten() {
                 let settings = storage::settings(&mut tx, &secrets, id).await?;
-                all.push((workspace.name.clone(), settings));
+                all.push((format!("storage.{} of {}", settings.kind(), workspace.name), settings));
+            }
+            for named in storage::named(&mut tx, &secrets, workspace.id).await? {
+                let subject = format!("storages.{} of {}", named.name, workspace.name);
+                all.push((subject, named.settings));
             }
         }
         tx.commit().await?;
@@ -347,7 +350,7 @@ async fn try_storage(subject: String, settings: storage::Settings) -> Finding {
             Finding::ok(&subject, [vec![written], limits].concat().join("; "))
         }
         Err(error) => {
-            Finding::fail(&subject, error, "fix `storage` in the workspace file and apply it")
+            Finding::fail(&subject, error, "fix it in the workspace file, and apply the file")
         }
     }
 }

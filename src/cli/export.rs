@@ -1,34 +1,45 @@
-//! `longshore export`: requests an export from the API, follows it, and downloads and verifies the
-//! file behind its URL.
+//! `longshore export`: requests, follows, lists and cancels exports.
 
+mod archive;
 pub mod client;
+pub mod download;
+mod dry_run;
+mod events;
+mod operator;
+mod run;
 mod verify;
-
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use client::{Client, Export};
 use reqwest::header::HeaderValue;
-use serde_json::{Value, json};
+use serde_json::Value;
 use url::Url;
 
-use super::progress::{Progress, Unit};
-use super::{CommandResult, Error};
+pub use self::run::wait;
+
+use self::download::Download;
+use self::operator::List;
+use self::run::Run;
+use self::verify::Verify;
+use super::CommandResult;
+use crate::app::App;
 use crate::config::{Config, ConfigError};
-use crate::shutdown;
 
-/// Interval between checks of an export's state.
-const POLL_INTERVAL: Duration = Duration::from_millis(250);
-
-/// Request, follow and cancel exports of the global control group with the API.
+/// Request, follow, list and cancel exports.
+///
+/// With a key, these commands use the API, for the key's workspace. Without a key, list, status and
+/// cancel read the database, like the other commands: for operators, over all workspaces. An empty
+/// key (--key "") counts as none.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  longshore export run --fields external_id,email,purchases \
-                        --output exports --key \"$LONGSHORE_KEY\"")]
+#[command(after_help = "Examples:
+  longshore export run --fields external_id,email,purchases --output exports \
+--key \"$LONGSHORE_KEY\"
+  longshore export list --state running")]
 pub struct Arguments {
     /// The API's URL
     #[arg(long, global = true, env = "LONGSHORE_URL", default_value = "http://127.0.0.1:8080")]
     url: String,
-    /// An API key with the permission users.export.global_control_group
+    /// An API key with the permission of the export; without one, list, status and cancel read the
+    /// database
     #[arg(long, global = true, env = "LONGSHORE_KEY", hide_env_values = true)]
     key: Option<String>,
     /// Print JSON, for scripts
@@ -43,16 +54,35 @@ enum Command {
     /// Request an export, wait for it, and download and verify its file if it has a URL
     #[command(
         after_help = "Example:\n  longshore export run --fields external_id,custom_attributes.plan \
-                      --output exports"
+                      --output exports\n  longshore export run --fields email --dry-run"
     )]
     Run(Run),
-    /// List the workspace's exports, latest first
-    #[command(after_help = "Example:\n  longshore export list --limit 5")]
-    List {
-        /// Maximum number of exports
-        #[arg(long, default_value_t = 20)]
-        limit: usize,
-    },
+    /// Download an export that has a URL, and verify it; continues an interrupted download
+    ///
+    /// Waits for the export if it is not done yet. Writes the archive, its manifest, checksums and
+    /// signature.
+    #[command(after_help = "Example:\n  longshore export download \
+                      1f0c7a52-3a55-4b0e-9d3e-6f1c5e2b7a10-1795249527 --output exports")]
+    Download(Download),
+    /// Verify completed exports: signature, hashes, counts and ranges
+    ///
+    /// Needs no installation and no key of the API. Exits with 1 if an export differs from its
+    /// manifest, and lists the first differences.
+    #[command(after_help = "Examples:
+  longshore export verify exports --allowed-signers allowed_signers
+  longshore export verify \"$EXPORT_URL\" --records
+  longshore export verify \"s3://acme-exports/segment-export/SEGMENT_ID/2026-11-21?region=eu-west-1\" \\
+    --public-key \"ssh-ed25519 AAAA…\"")]
+    Verify(Verify),
+    /// List exports, latest first: of all workspaces, or of the key's
+    ///
+    /// From the database, MARK is `stalled` if no worker works on the export, and `slow` if its rate
+    /// is less than a quarter of that of the latest exports.
+    #[command(after_help = "Examples:
+  longshore export list --workspace acme --state running --state finishing
+  longshore export list --older-than 2h --state running --json
+  longshore export list --limit 5 --key \"$LONGSHORE_KEY\"")]
+    List(List),
     /// Show the status of an export
     #[command(
         after_help = "Example:\n  longshore export status 1f0c7a52-3a55-4b0e-9d3e-6f1c5e2b7a10-1795249527"
@@ -71,33 +101,46 @@ enum Command {
     },
 }
 
-#[derive(clap::Args)]
-struct Run {
-    /// Fields to export: fields of the user record, custom_attributes or custom_attributes.<name>
-    #[arg(long, value_delimiter = ',', required = true)]
-    fields: Vec<String>,
-    /// Format of files in own storage: zip or gzip
-    #[arg(long)]
-    format: Option<String>,
-    /// Directory for the downloaded file
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    output: PathBuf,
-    /// URL that receives a callback when the export ends
-    #[arg(long, value_name = "URL")]
-    callback: Option<String>,
-}
-
-pub async fn run(_config: Config, arguments: Arguments) -> CommandResult {
-    let key = arguments.key.unwrap_or_default();
-    check_access(&arguments.url, &key)?;
-    let client = Client::new(&arguments.url, key)?;
-    let json = arguments.json;
-    match arguments.command {
-        Command::Run(run) => run_export(&client, run, json).await,
-        Command::List { limit } => list(&client, limit, json).await,
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    let Arguments { url, key, json, command } = arguments;
+    let command = match command {
+        Command::Verify(arguments) => return verify::run(arguments, json).await,
+        command => command,
+    };
+    let key = key.unwrap_or_default();
+    let is_operator = key.is_empty();
+    let command = match command {
+        Command::List(list) if is_operator => {
+            return operator::list(&open_database(config).await?, list, json).await;
+        }
+        Command::Status { prefix } if is_operator => {
+            return operator::status(&open_database(config).await?, &prefix, json).await;
+        }
+        Command::Cancel { prefix } if is_operator => {
+            return operator::cancel(&open_database(config).await?, &prefix, json).await;
+        }
+        command => command,
+    };
+    check_access(&url, &key)?;
+    let client = Client::new(&url, key)?;
+    match command {
+        Command::Run(run) => run::run(&client, run, json).await,
+        Command::Download(arguments) => download::run(&client, arguments, json).await,
+        Command::Verify(_) => Ok(()),
+        Command::List(arguments) => {
+            arguments.check_for_api()?;
+            list(&client, arguments.limit, json).await
+        }
         Command::Status { prefix } => print_export(&client.status(&prefix).await?, json),
         Command::Cancel { prefix } => print_export(&client.cancel(&prefix).await?, json),
     }
+}
+
+async fn open_database(config: Config) -> CommandResult<App> {
+    if let Some(missing) = config.missing_installation() {
+        return Err(format!("{missing}. To use the API instead, set --key or LONGSHORE_KEY").into());
+    }
+    super::open(config).await
 }
 
 /// Rejects arguments that cannot make a valid request.
@@ -115,94 +158,6 @@ fn check_access(url: &str, key: &str) -> Result<(), ConfigError> {
     if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
 }
 
-async fn run_export(client: &Client, run: Run, json: bool) -> CommandResult {
-    // Checked before the export is requested: later would be too late.
-    let output = run.output.display();
-    tokio::fs::create_dir_all(&run.output)
-        .await
-        .map_err(|error| format!("--output {output}: {error}"))?;
-    let mut body = json!({ "fields_to_export": run.fields });
-    if let Some(format) = run.format {
-        body["output_format"] = format.into();
-    }
-    if let Some(callback) = run.callback {
-        body["callback_endpoint"] = callback.into();
-    }
-    let requested = client.request(&body).await?;
-    let prefix = &requested.object_prefix;
-    eprintln!("requested {prefix}");
-    requested.warnings.iter().for_each(|warning| eprintln!("{warning}"));
-    let hint = || format!("the export continues; to cancel it: longshore export cancel {prefix}");
-    let (export, raw) = shutdown::with_hint(wait(client, prefix), hint).await??;
-    let Some(url) = &requested.url else {
-        eprintln!("export done: {}, in the workspace's own storage", export.contents());
-        return print_result(&raw, None, json);
-    };
-    let file = fetch(client, url, &run.output, &export).await?;
-    eprintln!("export done: {}, verified: {}", export.contents(), file.display());
-    print_result(&raw, Some(&file), json)
-}
-
-/// Standard output: the file's path, or all known data with `json`.
-fn print_result(raw: &Value, file: Option<&Path>, json: bool) -> CommandResult {
-    if json {
-        let mut raw = raw.clone();
-        if let Some(file) = file {
-            raw["file"] = file.display().to_string().into();
-        }
-        println!("{raw}");
-    } else if let Some(file) = file {
-        println!("{}", file.display());
-    }
-    Ok(())
-}
-
-/// Waits until the export is done; returns its last status.
-pub async fn wait(client: &Client, prefix: &str) -> CommandResult<(Export, Value)> {
-    let mut progress = Progress::begin(Unit::Users);
-    loop {
-        let (export, raw) = client.status_with_retries(prefix).await?;
-        match export.state.as_str() {
-            "done" => return Ok((export, raw)),
-            "failed" => return Err(format!("the export failed: {}", export.error_text()).into()),
-            "cancelled" => return Err("the export was cancelled".into()),
-            state => progress.update(state, export.users.done, export.users.total),
-        }
-        tokio::time::sleep(POLL_INTERVAL).await;
-    }
-}
-
-/// Downloads to a temporary name, verifies, and only then renames the file.
-async fn fetch(
-    client: &Client,
-    url: &str,
-    directory: &Path,
-    export: &Export,
-) -> CommandResult<PathBuf> {
-    let prefix = &export.object_prefix;
-    let file = directory.join(format!("{prefix}.zip"));
-    let draft = directory.join(format!(".{prefix}.zip.part"));
-    let fetched = async {
-        let mut progress = Progress::begin(Unit::Bytes);
-        client.fetch(url, &draft, |done, total| progress.update("fetching", done, total)).await?;
-        drop(progress);
-        let (path, users, files) = (draft.clone(), export.users.done, export.files.done);
-        tokio::task::spawn_blocking(move || verify::archive(&path, files, users)).await??;
-        tokio::fs::rename(&draft, &file).await?;
-        Ok::<_, Error>(())
-    };
-    let hint = || {
-        let _ = std::fs::remove_file(&draft);
-        "the export is done, but the download failed: the partial file was deleted".to_owned()
-    };
-    if let Err(error) = shutdown::with_hint(fetched, hint).await? {
-        // Report the reason, even if the temporary file cannot be deleted.
-        let _ = tokio::fs::remove_file(&draft).await;
-        return Err(error);
-    }
-    Ok(file)
-}
-
 fn print_export((export, raw): &(Export, Value), json: bool) -> CommandResult {
     if json {
         println!("{raw}");
@@ -212,8 +167,8 @@ fn print_export((export, raw): &(Export, Value), json: bool) -> CommandResult {
     Ok(())
 }
 
-async fn list(client: &Client, limit: usize, json: bool) -> CommandResult {
-    let exports = client.list(limit).await?;
+async fn list(client: &Client, limit: u32, json: bool) -> CommandResult {
+    let exports = client.list(usize::try_from(limit)?).await?;
     if json {
         let raw: Vec<&Value> = exports.iter().map(|(_, raw)| raw).collect();
         println!("{}", serde_json::to_string(&raw)?);

@@ -3,9 +3,11 @@
 use std::time::{Duration, Instant};
 
 use super::CommandResult;
+use super::progress::{self, Unit};
 use crate::app::{App, OpenError};
 use crate::config::Config;
 use crate::setup::{self, SetupError};
+use crate::users::{SLICES, phones};
 use kit::retry::Retry;
 use store::{StoreError, inspect};
 
@@ -75,5 +77,14 @@ async fn migrate(config: &Config) -> Result<setup::SetupResult, MigrateError> {
     // A plain connection first: its error is clearer than that of a pool.
     inspect::inspect_server(&config.database_url()).await?;
     let app = App::open(config.clone()).await?;
-    Ok(setup::run(&app).await?)
+    let result = setup::run(&app).await?;
+    if !result.schema.is_newer() {
+        let mut bar = progress::Progress::begin(Unit::Users);
+        let report = |phones::Progress { slice, users }| {
+            let work = format!("recording phone numbers, group {} of {SLICES}", slice + 1);
+            bar.update(&work, users, None);
+        };
+        phones::record(&app.store, report).await?;
+    }
+    Ok(result)
 }

@@ -1,5 +1,6 @@
 //! What commands print: text for people, or JSON for programs.
 
+use jiff::{SpanRound, Timestamp, Unit};
 use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -75,6 +76,15 @@ fn wrapped(text: &str) -> Vec<String> {
         }
     }
     lines
+}
+
+/// How long ago, in days to seconds, such as `2d 3h 4m 5s`.
+pub fn age(then: Timestamp, now: Timestamp) -> String {
+    let rounding = SpanRound::new().largest(Unit::Day).smallest(Unit::Second).days_are_24_hours();
+    match (now - then.min(now)).round(rounding) {
+        Ok(span) => format!("{span:#}"),
+        Err(_) => (now - then.min(now)).to_string(),
+    }
 }
 
 /// An instant in a JSON object.
@@ -162,5 +172,13 @@ mod tests {
             let without_blanks = |text: &str| text.replace(' ', "");
             assert_eq!(without_blanks(&below.concat()), without_blanks(&text));
         }
+    }
+
+    #[test]
+    fn ages_read_well() {
+        let now: Timestamp = "2026-03-04T05:06:07Z".parse().unwrap();
+        let then: Timestamp = "2026-03-02T04:06:02Z".parse().unwrap();
+        assert_eq!(age(then, now), "2d 1h 5s");
+        assert_eq!(age(now, then), "0s");
     }
 }

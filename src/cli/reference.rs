@@ -70,7 +70,7 @@ const COMMANDS: &[Page] = &[
     page(
         "commands-workspaces.md",
         "Commands: workspaces and keys",
-        &["apply", "key", "scim-token", "control-group", "catalogs"],
+        &["apply", "key", "signing-key", "scim-token", "control-group", "catalogs"],
     ),
     page(
         "commands-users.md",
@@ -95,14 +95,27 @@ const COMMANDS: &[Page] = &[
     page("commands.md", "Commands: processes and the log", &[]),
 ];
 
+/// Fields of a workspace that are about exports, which have a page of their own.
+const EXPORT_FIELDS: [&str; 5] =
+    ["export_late_after", "export_limits", "notify", "storage", "storages"];
+
 /// Every generated page: its file and its text.
 pub fn pages() -> Vec<(&'static str, String)> {
     let (service, work) = GROUPS.split_at(4);
     let mut pages = vec![
         ("metrics.md", metrics("Metrics of processes, requests and the log", service)),
         ("metrics-work.md", metrics("Metrics of exports, ingestion and messages", work)),
-        ("workspace-file-fields.md", workspace_file("Fields of the workspace file", "Workspace")),
-        ("workspace-file-company.md", workspace_file("Fields of the company", "Company")),
+        (
+            "workspace-file-fields.md",
+            workspace_file("Fields of the workspace file", "Workspace", |name| {
+                !EXPORT_FIELDS.contains(&name)
+            }),
+        ),
+        (
+            "workspace-file-exports.md",
+            workspace_file("Fields of exports", "Workspace", |name| EXPORT_FIELDS.contains(&name)),
+        ),
+        ("workspace-file-company.md", workspace_file("Fields of the company", "Company", |_| true)),
         ("error-codes.md", error_codes()),
         ("asyncapi.json", format!("{:#}\n", asyncapi::document())),
         ("openapi-3.0.json", format!("{:#}\n", openapi30::document())),
@@ -223,13 +236,16 @@ fn error_codes() -> String {
     page
 }
 
-/// A table of the document's plain fields, and one for each field with fields of its own.
-fn workspace_file(title: &str, document: &str) -> String {
+/// A table of the document's plain fields, and one for each field with fields of its own; only those
+/// that the page includes.
+fn workspace_file(title: &str, document: &str, includes: impl Fn(&str) -> bool) -> String {
     const TABLE: &str = "| Field | Type | Meaning |\n|---|---|---|\n";
     let schema: Value = serde_json::from_str(&json_schema()).unwrap_or_default();
     let document = &schema["$defs"][document];
-    let (nested, plain): (Vec<_>, Vec<_>) =
-        members(document).into_iter().partition(|(_, field)| inner(field).get("$ref").is_some());
+    let (nested, plain): (Vec<_>, Vec<_>) = members(document)
+        .into_iter()
+        .filter(|(name, _)| includes(name))
+        .partition(|(_, field)| inner(field).get("$ref").is_some());
     let mut page = heading(title) + "\n" + TABLE;
     for (name, field) in plain {
         add_field(&mut page, &schema, document, name, field, "");

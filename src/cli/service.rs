@@ -36,13 +36,16 @@ pub const AFTER_DRAIN: Duration = Duration::from_secs(4);
 /// Every route of the API. Without an app they can be described, but not served.
 pub fn routes(app: Option<&App>) -> Routes {
     let gateway = app.map(|app| &app.gateway);
+    let exports = app.map(|app| &app.exports);
     let content = app.map(|app| &app.content);
     let messages = app.map(|app| &app.messages);
     let sending = app.map(|app| &app.sending);
     let scim = app.map(|app| &app.scim);
     Routes::new()
         .merge(tracking::api::routes().with_app(messages))
+        .merge(exports::api::request_routes().with_app(exports))
         .merge(exports::api::routes().with_app(gateway))
+        .merge(exports::events::routes().with_app(exports))
         .merge(catalogs::api::routes().with_app(content))
         .merge(schedules::api::routes().with_app(sending))
         .merge(campaigns::api::routes().with_app(content))

@@ -9,6 +9,7 @@ use super::CommandResult;
 use super::service::Service;
 use crate::config::Config;
 use crate::telemetry::process::Process;
+use crate::users::phones;
 use crate::worker::Role;
 use crate::{gateway, setup};
 use kit::private;
@@ -42,6 +43,8 @@ pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     let schema = setup::run(&service.app).await?.schema;
     if schema.is_newer() {
         tracing::warn!("the database is {schema}");
+    } else {
+        phones::record(&service.app.store, |_| {}).await?;
     }
     let (served, worked) = tokio::join!(service.serve(listener), service.work(&Role::ALL));
     service.stop().await;

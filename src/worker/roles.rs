@@ -13,7 +13,9 @@ use crate::deliveries::{self, DeliveryError};
 use crate::engine::batches;
 use crate::engine::shares;
 use crate::erase;
-use crate::exports::{ExportError, cleanup, finish, intake, part, plan, state, storage_health};
+use crate::exports::{
+    ExportError, cleanup, finish, intake, late, part, plan, state, storage_health,
+};
 use crate::kinds;
 use crate::messages::dispatch::{self, DispatchError, Engine, OrderHandler};
 use crate::schedules::fire::{self, FireError};
@@ -90,6 +92,7 @@ impl Role {
                 );
                 spawn(loops, offer_plans(app.clone(), shutdown.clone()));
                 spawn(loops, storage_health::watch(app.gateway.clone(), shutdown.clone()));
+                spawn(loops, late::watch(app.gateway.clone(), shutdown.clone()));
             }
             Self::Ingest => {
                 let ingest = Ingest::new(app).with_erase_hook(erase::erase_rows);
@@ -269,8 +272,8 @@ impl shares::Handler for ExportPlan {
     type Error = ExportError;
     const KIND: Kind = kinds::EXPORT_PLAN;
 
-    async fn handle(&self, claim: &Claim, _: &CancellationToken) -> Result<(), ExportError> {
-        plan::plan(&self.0, claim).await
+    async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
+        plan::plan(&self.0, claim, stop).await
     }
 
     async fn give_up(&self, claim: &Claim, error: Option<&ExportError>) -> Result<(), ClaimError> {
@@ -336,7 +339,7 @@ impl shares::Handler for Delivery {
     const KIND: Kind = kinds::DELIVERY;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), DeliveryError> {
-        deliveries::run(&self.0, claim, stop).await
+        deliveries::run(&self.0, &self.0.messages, claim, stop).await
     }
 
     /// The work reschedules itself or ends. This runs only after a permanent error, such as an

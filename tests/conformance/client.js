@@ -128,6 +128,24 @@ const cases = {
   }).then(has('object_prefix')).then(({ object_prefix }) => effect(
     'the export', () => export_state(object_prefix), 'done',
   )),
+  'users.export.segment': (braze) => braze.users.export.segment({
+    segment_id, fields_to_export: ['external_id', 'braze_id', 'email'], output_format: 'zip',
+  }).then(has('object_prefix')).then(({ object_prefix }) => effect(
+    'the export', () => export_state(object_prefix), 'done',
+  )),
+  'users.export.ids': (braze) => braze.users.export.ids({
+    external_ids: ['ann', 'nobody'], user_aliases: [alias('c-3')], email_address: 'eve@example.com',
+    fields_to_export: ['external_id', 'braze_id'],
+  }).then(has('users')).then(({ users, invalid_user_ids }) => {
+    const seen = [users.map((user) => user.external_id), invalid_user_ids]
+    if (!isDeepStrictEqual(seen, [['ann', 'eve'], ['nobody']])) throw new Error(JSON.stringify(seen))
+    if (!users.every((user) => user.braze_id)) throw new Error('no braze_id')
+  }),
+  'users.export.ids by braze_id': async (braze) => {
+    const braze_id = user('ann').service_id
+    const { users } = await braze.users.export.ids({ braze_id }).then(has('users'))
+    if (users.length !== 1 || users[0].external_id !== 'ann') throw new Error(JSON.stringify(users))
+  },
 
   'subscription.status.set': (braze) => braze.subscription.status.set({
     subscription_group_id, subscription_state: 'subscribed', external_id: ['ann'],

@@ -83,6 +83,10 @@ CASES = {
         campaign_id=CAMPAIGN, schedule={**LATER, "at_optimal_time": True},
         recipients=[{"user_alias": ALIAS["user_alias"]}], broadcast=False,
     ),
+    "user_export": lambda c: c.user_export(
+        external_ids=["ann", "nobody"], fields_to_export=["external_id", "email"],
+    ),
+    "user_export by email": lambda c: c.user_export(email="email@example.com"),
     "user_delete": lambda c: c.user_delete(["ann", "bob"]),
     "an error": lambda c: refused(lambda: c.campaign_trigger_schedule_create(
         campaign_id="none", schedule=LATER, broadcast=True,
@@ -120,6 +124,13 @@ EFFECTS = {
     "campaign_trigger_schedule_create audience": SCHEDULED,
     "campaign_trigger_schedule_create broadcast": SCHEDULED,
     "campaign_trigger_schedule_create optimal": SCHEDULED,
+    "user_export": (
+        lambda answer: (answer["users"], answer["invalid_user_ids"]),
+        ([{**ANN, "email": "email@example.com"}], ["nobody"]),
+    ),
+    "user_export by email": (
+        lambda answer: [user["external_id"] for user in answer["users"]], ["ann"],
+    ),
     "user_delete": (lambda _: shown("users", "show", "ann"), None),
 }
 

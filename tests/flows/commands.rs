@@ -198,6 +198,7 @@ async fn a_folder_without_an_installation_is_named() {
         &["dead-letters", "list"],
         &["catalogs", "list"],
         &["key", "list"],
+        &["signing-key", "list"],
         &["scim-token", "list"],
         &["users", "show", "nobody"],
         &["control-group", "show"],
@@ -470,9 +471,10 @@ async fn demo_checks_every_line() {
     assert!(shown.contains("6,000") || shown.contains("6000"), "{shown}");
 }
 
-/// Ended while the file is fetched: says that the export is done, and leaves no half of a file.
+/// Ended while the file is fetched: leaves only the folder in which a download continues, and prints
+/// the command.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_fetch_leaves_nothing() {
+async fn an_interrupted_fetch_can_be_continued() {
     let stuck = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let public = format!("http://{}", stuck.local_addr().expect("an address"));
     let fleet = Fleet::start(Backend::Embedded, &[("LONGSHORE_PUBLIC_URL", public)]).await;
@@ -488,9 +490,9 @@ async fn an_interrupted_fetch_leaves_nothing() {
     let half = b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf";
     connection.write_all(half).await.expect("half an answer is sent");
     let files = || std::fs::read_dir(&output).expect("a directory").count();
-    eventually("a file is begun", || async { files() == 1 }).await;
+    eventually("a download is begun", || async { files() == 1 }).await;
     assert_eq!(export.terminate().await.code(), Some(130));
-    assert!(export.printed().contains("the export is done"), "{}", export.printed());
-    assert_eq!(files(), 0);
+    assert!(export.printed().contains("to continue: longshore"), "{}", export.printed());
+    assert_eq!(files(), 1, "only the folder in which it continues");
     fleet.close().await;
 }

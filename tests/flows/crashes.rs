@@ -89,7 +89,7 @@ impl Scene {
         };
         checker::check_export(&files, PARTS, &self.records, &wanted);
         if let Some(place) = &self.place {
-            let only_files = || async { place.list().await.len() == PARTS };
+            let only_files = || async { place.list_files().await.len() == PARTS };
             eventually("nothing else is left in the bucket", only_files).await;
         }
         assert_eq!(self.callback().await["success"], true);
@@ -151,7 +151,8 @@ async fn between_the_copies_and_the_removals_of_a_move() {
     let (mut scene, accepted) = moved_with("finish::copied=kill").await;
     scene.fleet.wait_until_exited("worker-1").await;
     let place = scene.place.as_ref().expect("own storage");
-    assert_eq!(place.list().await.len(), 2 * PARTS);
+    let both = || async { place.list_files().await.len() == 2 * PARTS };
+    eventually("both names are listed", both).await;
     scene.fleet.launch("worker-1").await;
     scene.ends_whole(&accepted.prefix).await;
     scene.fleet.close().await;
@@ -163,7 +164,8 @@ async fn a_mover_wakes_after_another_moved() {
     let (mut scene, accepted) = moved_with("finish::copied=stop").await;
     scene.has_stopped("worker-1").await;
     let place = scene.place.clone().expect("own storage");
-    assert_eq!(place.list().await.len(), 2 * PARTS);
+    let both = || async { place.list_files().await.len() == 2 * PARTS };
+    eventually("both names are listed", both).await;
     scene.fleet.launch("worker-2").await;
     scene.ends_whole(&accepted.prefix).await;
     scene.fleet.resume("worker-1");
@@ -171,7 +173,7 @@ async fn a_mover_wakes_after_another_moved() {
     scene.fleet.terminate("worker-2").await;
     let next = scene.api.export(&json!({ "fields_to_export": ALL_FIELDS })).await;
     scene.api.done(&next.prefix).await;
-    let only_files = || async { place.list().await.len() == 2 * PARTS };
+    let only_files = || async { place.list_files().await.len() == 2 * PARTS };
     eventually("nothing else is left in the bucket", only_files).await;
     scene.fleet.close().await;
 }
@@ -219,7 +221,7 @@ async fn a_sleeper(own: bool, point: &str) {
     scene.api.done(&next.prefix).await;
     assert_eq!(scene.callback().await["success"], true);
     if let Some(place) = &scene.place {
-        let only_files = || async { place.list().await.len() == 2 * PARTS };
+        let only_files = || async { place.list_files().await.len() == 2 * PARTS };
         eventually("nothing else is left in the bucket", only_files).await;
     }
     scene.fleet.close().await;

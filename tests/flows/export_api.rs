@@ -1,6 +1,7 @@
 //! The calls of exports, as a customer sees them: every rule with its message, status, list,
 //! cancel, and the life of a download address.
 
+mod destinations;
 mod downloads;
 mod fields;
 mod ranges;
@@ -339,8 +340,9 @@ async fn exports_are_watched_and_listed() {
     fleet
         .run(&["export", "run", "--fields", fields, "--output", output, "--url", url, "--key", key])
         .await;
-    let mut files = std::fs::read_dir(output).expect("a directory");
-    let file = files.next().expect("a file").expect("a file").path();
+    let files = std::fs::read_dir(output).expect("a directory");
+    let mut files = files.map(|file| file.expect("a file").path());
+    let file = files.find(|file| file.extension().is_some_and(|end| end == "zip")).expect("a ZIP");
     let bytes = std::fs::read(file).expect("a file");
     assert_eq!(checker::downloaded(&bytes).len(), 1);
     fleet.close().await;
@@ -372,19 +374,21 @@ async fn a_cancelled_export_leaves_nothing() {
     // The next one is whole.
     let accepted = api.export_all().await;
     assert_eq!(api.done(&accepted.prefix).await["files"]["done"], 40);
-    eventually("nothing else is left", || async { place.list().await.len() == 40 }).await;
+    eventually("nothing else is left", || async { place.list_files().await.len() == 40 }).await;
     fleet.close().await;
 }
 
-/// Words that may come to name calls are no `object_prefix`.
+/// The names of other requests are no `object_prefix`.
 #[tokio::test(flavor = "multi_thread")]
-async fn reserved_names_are_not_exports() {
+async fn names_of_requests_are_not_exports() {
     let (fleet, api) = with_users(Backend::Embedded, WorkspaceFile::new("acme"), 0, &[]).await;
     for path in ["/users/export/segment", "/users/export/ids"] {
-        for method in [Method::POST, Method::GET, Method::DELETE] {
-            // To the document the path is that of an export, whose prefix has another pattern.
-            let request = api.request(method, path).json(&json!({}));
-            assert_eq!(request.send().await.expect("an answer").status(), 404, "{path}");
+        for method in [Method::GET, Method::DELETE] {
+            let answer = answer(api.request(method, path)).await;
+            assert_eq!(
+                (answer.status.as_u16(), &answer.headers["allow"]),
+                (405, &"POST".parse().unwrap())
+            );
         }
     }
     let answer = api.get(EXPORT).await;

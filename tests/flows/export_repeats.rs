@@ -38,7 +38,9 @@ impl World {
     async fn exports(&self) -> Vec<String> {
         let mut tx = self.place.app.store.snapshot().await.unwrap();
         let start = rows::ListPosition::START;
-        let jobs = rows::latest(&mut tx, self.place.workspace, start, 100).await.unwrap();
+        let jobs = rows::latest(&mut tx, self.place.workspace, rows::Visible::ALL, start, 100)
+            .await
+            .unwrap();
         jobs.into_iter().map(|(job, _)| job.object_prefix).collect()
     }
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use longshore::app::App;
 use longshore::exports::rows::{self, PartResult};
-use longshore::exports::{Cause, ExportError, Job, State, finish, state};
+use longshore::exports::{Audience, Cause, ExportError, Job, State, finish, state};
 use longshore::kinds;
 use longshore::users::Position;
+use serde_json::json;
 use store::claims::{Claim, ClaimError};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -111,7 +112,14 @@ async fn cancel(app: &App, job: &Job) -> bool {
 }
 
 fn result() -> PartResult {
-    PartResult { users: 5, raw_bytes: 500, bytes: 100, crc32: u32::MAX, broken: vec![] }
+    PartResult {
+        users: 5,
+        raw_bytes: 500,
+        bytes: 100,
+        crc32: u32::MAX,
+        sha256: None,
+        broken: vec![],
+    }
 }
 
 async fn empty_exports_only_need_finishing(world: World) {
@@ -257,15 +265,35 @@ async fn exports_over_the_user_limit_fail_with_advice(world: World) {
     let error = world.progress(&job).await.error.unwrap();
     assert!(error.contains("4 users") && error.contains('3') && error.contains("S3"), "{error}");
     let callbacks = world.callbacks(&job).await;
-    assert_eq!(callbacks, [serde_json::json!({ "success": false, "error": error })]);
+    assert_eq!(callbacks, [json!({ "success": false, "error": error })]);
+
+    // The search for an audience ends at the limit.
+    let audience = json!({ "custom_attribute": {
+        "custom_attribute_name": "b", "comparison": "equals", "value": 1 } });
+    let searched = Job { audience: Audience::Connected(audience.clone()), ..world.job() };
+    world.insert(&searched).await;
+    world.plan(&searched).await;
+    let progress = world.progress(&searched).await;
+    assert_eq!(progress.state, State::Failed);
+    let error = progress.error.unwrap();
+    assert!(error.contains("more than 3 users") && error.contains("S3"), "{error}");
 
     // Own storage has no limit.
+    let own_audience = Job {
+        audience: Audience::Connected(audience),
+        storage_id: Some(Uuid::new_v4()),
+        ..world.job()
+    };
+    world.insert(&own_audience).await;
+    world.plan(&own_audience).await;
+    assert_eq!(world.progress(&own_audience).await.users, Some(8));
+    assert!(world.cancel(&own_audience).await);
     let own = Job { storage_id: Some(Uuid::new_v4()), ..world.job() };
     world.insert(&own).await;
     world.plan(&own).await;
     assert_eq!(world.progress(&own).await.state, State::Running);
     assert!(world.cancel(&own).await);
-    world.assert_ended(&own, State::Cancelled).await;
+    assert_eq!(world.progress(&own).await.state, State::Cancelled);
 }
 
 async fn exports_over_the_size_limit_fail_with_advice(world: World) {
@@ -318,13 +346,14 @@ async fn exports_are_listed_newest_first_in_pages(world: World) {
     let mut tx = world.app.store.snapshot().await.unwrap();
     let (mut found, mut after) = (Vec::new(), rows::ListPosition::START);
     while found.len() < 5 {
-        let page = rows::latest(&mut tx, world.workspace, after, 2).await.unwrap();
+        let page =
+            rows::latest(&mut tx, world.workspace, rows::Visible::ALL, after, 2).await.unwrap();
         found.extend(page.iter().map(|(job, _)| (job.requested_at, job.id)));
         let (requested_at, id) = *found.last().unwrap();
         after = rows::ListPosition { requested_at, id };
     }
     assert_eq!(found[..5], wanted);
     let start = rows::ListPosition::START;
-    let elsewhere = rows::latest(&mut tx, world.workspace + 1, start, 2).await;
+    let elsewhere = rows::latest(&mut tx, world.workspace + 1, rows::Visible::ALL, start, 2).await;
     assert!(elsewhere.unwrap().is_empty());
 }

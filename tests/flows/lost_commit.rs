@@ -144,7 +144,10 @@ async fn an_export_whose_commit_is_not_answered_is_accepted_once() {
     assert_eq!(status, 201, "{body}");
 
     let mut tx = place.app.store.snapshot().await.unwrap();
-    let jobs = rows::latest(&mut tx, place.workspace, rows::ListPosition::START, 10).await.unwrap();
+    let jobs =
+        rows::latest(&mut tx, place.workspace, rows::Visible::ALL, rows::ListPosition::START, 10)
+            .await
+            .unwrap();
     let prefixes: Vec<&str> = jobs.iter().map(|(job, _)| job.object_prefix.as_str()).collect();
     assert_eq!(prefixes, [body["object_prefix"].as_str().unwrap()]);
     drop(tx);

@@ -1,6 +1,8 @@
 //! Who is part of an export: exactly those who were there when it was planned, whenever they were
 //! accepted and whatever is written of them later.
 
+mod audiences;
+
 use std::collections::BTreeSet;
 use std::io::Cursor;
 

@@ -30,10 +30,16 @@ const PER_FILE: usize = 20;
 
 async fn latest(installation: &Installation) -> (Job, Progress) {
     let mut tx = installation.app.store.snapshot().await.unwrap();
-    let (job, _) = rows::latest(&mut tx, installation.workspace, rows::ListPosition::START, 1)
-        .await
-        .unwrap()
-        .remove(0);
+    let (job, _) = rows::latest(
+        &mut tx,
+        installation.workspace,
+        rows::Visible::ALL,
+        rows::ListPosition::START,
+        1,
+    )
+    .await
+    .unwrap()
+    .remove(0);
     rows::load(&mut tx, job.id).await.unwrap().expect("the job")
 }
 
@@ -93,8 +99,10 @@ async fn an_export_across_midnight_lies_under_the_day_of_its_end(store: TestStor
         ExpectedExport { fields: &ALL_FIELDS, days: vec![tomorrow], prefix: &job.object_prefix };
     let files = checker::own_files(&place, &job.segment_id.to_string(), "zip", &wanted).await;
     checker::check_export(&files, PARTS, &records, &wanted);
-    eventually("nothing lies under the other day", || async { place.list().await.len() == PARTS })
-        .await;
+    eventually("nothing lies under the other day", || async {
+        place.list_files().await.len() == PARTS
+    })
+    .await;
     stop.cancel();
     worker.await.unwrap().unwrap();
     app.log.close().await;

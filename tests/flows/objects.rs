@@ -1,5 +1,6 @@
 //! Object storage: one set of checks over files, S3 and Azure.
 
+mod encryption;
 mod faults;
 
 use std::sync::Arc;

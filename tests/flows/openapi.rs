@@ -22,5 +22,6 @@ fn filled(path: &str) -> String {
         .replace("{campaign_id}", UNKNOWN)
         .replace("{path}", "a/b")
         .replace("{provider}", "push")
+        .replace("{workspace}", "none")
         .replace("{token}", &"A".repeat(70))
 }

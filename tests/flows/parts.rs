@@ -160,7 +160,8 @@ async fn files_are_written_once_and_reused() {
     let key = format!("{folder}name.zip");
     let write = |body: &'static [u8], users: i64| {
         let (bytes, broken) = (body.len() as i64, Vec::new());
-        let result = PartResult { users, raw_bytes: 100, bytes, crc32: users as u32, broken };
+        let (crc32, sha256) = (users as u32, Some([users as u8; 32]));
+        let result = PartResult { users, raw_bytes: 100, bytes, crc32, sha256, broken };
         let (objects, key) = (app.objects.clone(), key.clone());
         async move {
             part::write_once(&objects, &key, "application/zip", Bytes::from_static(body), result)

@@ -81,7 +81,7 @@ async fn exports_of_every_end(backend: Backend, worker: &str, built: TestStorage
     open_work::wait_until_done(&fleet).await;
     open_work::expire_exports(&fleet).await;
     eventually("only the whole export is in own storage", || async {
-        let keys = place.list().await;
+        let keys = place.list_files().await;
         keys.len() == PARTS && keys.iter().all(|key| key.contains(&whole.prefix))
     })
     .await;

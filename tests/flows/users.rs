@@ -4,6 +4,7 @@ mod bodies;
 mod checked;
 mod identifiers;
 mod kept;
+mod phones;
 mod reading;
 
 use std::collections::BTreeMap;
@@ -106,7 +107,7 @@ impl World {
 
     async fn cut(&self, slices: &[i16], per_part: u32) -> PartBoundaries {
         let mut tx = self.store().snapshot().await.unwrap();
-        cut(&mut tx, self.workspace.id, slices, per_part).await.unwrap()
+        cut(&mut tx, self.workspace.id, slices, per_part, usize::MAX).await.unwrap()
     }
 
     /// The users of each stretch of `cuts`.

@@ -4,6 +4,7 @@
 mod api_keys;
 mod generated;
 mod secrets;
+mod storages;
 
 use std::collections::BTreeSet;
 use std::process::Output;
@@ -91,7 +92,15 @@ impl World {
         match &self.app.store {
             Store::Postgres { pool, .. } => {
                 let mut all = Vec::new();
-                for table in ["workspaces", "storages", "api_keys", "apps", "settings"] {
+                for table in [
+                    "workspaces",
+                    "storages",
+                    "named_storages",
+                    "api_keys",
+                    "apps",
+                    "settings",
+                    "channels",
+                ] {
                     let sql = format!("SELECT * FROM {table}");
                     let mut connection = pool.acquire().await.unwrap();
                     let sql = format!("COPY ({sql}) TO STDOUT (FORMAT binary)");

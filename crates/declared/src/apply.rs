@@ -14,7 +14,8 @@ use crate::declared_items::Channel;
 use crate::document::{Declaration, Key};
 use crate::error::ApplyError;
 use crate::messages;
-use crate::plan::{ChangeList, Declared, Steps, Target};
+use crate::plan::{ChangeList, Declared, HasEntry as _, Steps, Target};
+use crate::values::shown_duration;
 use content::campaigns::{self, Campaign};
 use content::catalogs::{self, rows::StoredCatalog};
 use gateway::workspaces::channels::{self, Channels, CreatedSecrets, Part};
@@ -22,7 +23,8 @@ use gateway::workspaces::email_templates::EmailTemplate;
 use gateway::workspaces::groups::{self, ControlGroup, MAX_USUAL_PERCENT};
 use gateway::workspaces::keys::{self, KeyInfo};
 use gateway::workspaces::settings::{self, CappingRule, SubscriptionGroup};
-use gateway::workspaces::storage::{self, Settings, StorageError};
+use gateway::workspaces::signing;
+use gateway::workspaces::storage::{self, NamedStorage, Settings, StorageError};
 use gateway::workspaces::template_data::{self, CatalogSelection, ContentBlock};
 use gateway::workspaces::{
     DeclaredApp, Limit, Segment, Workspace, channel_rows, rows, template_rows,
@@ -73,10 +75,9 @@ pub async fn apply(
         plan.list.notes.append(&mut notes);
         return Ok(plan.finished(declaration));
     }
-    let probed: Vec<Settings> =
-        plan.storage.to_write.into_iter().map(|(settings, _)| settings).collect();
-    for settings in &probed {
-        notes.extend(probe_storage(settings).await?);
+    let probed = plan.storages_to_write();
+    for (label, settings) in &probed {
+        notes.extend(probe_storage(label, settings).await?);
     }
 
     let mut tx = app.store.write().await?;
@@ -85,8 +86,9 @@ pub async fn apply(
     let current = Current { is_new, ..Current::read(&mut tx, app, &declaration.name).await? };
     check_secrets(&mut tx, declaration, &current.keys).await?;
     let mut plan = WorkspacePlan::make(app, declaration, &current, &files, options)?;
-    if let Some((new, _)) = plan.storage.to_write.iter().find(|(new, _)| !probed.contains(new)) {
-        return Err(ApplyError::ChangedConcurrently(new.kind()));
+    let mut to_write = plan.storages_to_write().into_iter();
+    if let Some((label, _)) = to_write.find(|storage| !probed.contains(storage)) {
+        return Err(ApplyError::ChangedConcurrently(label));
     }
     let (now, prune) = (app.clock.now_ms(), options.prune);
     plan.execute(declaration, &mut Target { tx: &mut tx, app, workspace, now, prune }).await?;
@@ -137,6 +139,8 @@ struct Current {
     keys: Vec<KeyInfo>,
     apps: Vec<DeclaredApp>,
     storage: Vec<Settings>,
+    storages: Vec<NamedStorage>,
+    has_signing_key: bool,
     group: Option<ControlGroup>,
     catalogs: Vec<StoredCatalog>,
     channels: Channels,
@@ -165,6 +169,8 @@ impl Current {
             keys,
             apps: rows::apps(tx, id).await?,
             storage,
+            storages: storage::named(tx, &app.secrets, id).await?,
+            has_signing_key: signing::exists(tx, id).await?,
             group: rows::control_group(tx, id).await?,
             catalogs: catalogs::rows::stored(tx, id).await?,
             channels: channels::stored(tx, &app.secrets, id).await?,
@@ -185,6 +191,7 @@ struct WorkspacePlan {
     keys: Steps<Key>,
     apps: Steps<DeclaredApp>,
     storage: Steps<Settings>,
+    storages: Steps<NamedStorage>,
     /// The percentage of a new control group.
     group: Option<i32>,
     catalogs: CatalogSteps,
@@ -213,9 +220,16 @@ impl WorkspacePlan {
         let settings = settings_after(app, declared, current, options);
         messages::check(declared, &campaigns, &settings)?;
         messages::check_template_data(&settings)?;
+        check_notified(&settings)?;
         let mut list = ChangeList::new(options);
         match &current.workspace {
-            Some(workspace) if !current.is_new => compare_workspace(&mut list, workspace, declared),
+            Some(workspace) if !current.is_new => {
+                compare_workspace(&mut list, workspace, declared);
+                // Releases before signing keys applied workspaces without one.
+                if !current.has_signing_key {
+                    list.change('+', "signing_key", "");
+                }
+            }
             _ => list.change('+', format!("workspace {}", declared.name), ""),
         }
         let is_declared = |name: &String| declared.keys.iter().any(|key| key.name == *name);
@@ -236,6 +250,7 @@ impl WorkspacePlan {
             keys: list.compare(&declared.keys, &keys)?,
             apps: list.compare(&declared.apps, &current.apps)?,
             storage: list.compare(&storage, &current.storage)?,
+            storages: list.compare(&declared.named_storages(), &current.storages)?,
             group: compare_group(&mut list, declared, current)?,
             catalogs: CatalogSteps::make(&mut list, &declared.catalogs, files, &current.catalogs)?,
             channels: list.compare(
@@ -264,9 +279,12 @@ impl WorkspacePlan {
         self.keys.execute(target).await?;
         self.apps.execute(target).await?;
         self.storage.execute(target).await?;
+        self.storages.execute(target).await?;
         if let Some(percent) = self.group {
             groups::renew(target.tx, target.workspace, percent, target.now).await?;
         }
+        let secrets = &target.app.secrets;
+        signing::active(target.tx, secrets, target.workspace, target.now).await?;
         self.channels.execute(target).await?;
         self.groups.execute(target).await?;
         self.segments.execute(target).await?;
@@ -282,6 +300,14 @@ impl WorkspacePlan {
             schedules::rows::cancel_orphans(target.tx, target.workspace, target.now).await?;
         }
         Ok(())
+    }
+
+    /// The new and changed storages, with their labels.
+    fn storages_to_write(&self) -> Vec<(String, Settings)> {
+        let own = self.storage.to_write.iter().map(|(new, _)| (new.label(), new.clone()));
+        let named = self.storages.to_write.iter();
+        let named = named.map(|(new, _)| (new.label(), new.settings.clone()));
+        own.chain(named).collect()
     }
 
     fn finished(self, declared: &Declaration) -> Applied {
@@ -308,6 +334,7 @@ fn declared_workspace(declared: &Declaration, stored: Workspace) -> Workspace {
         aliases: declared.aliases.clone(),
         export_users_limit: declared.export_limits.users,
         export_bytes_limit: declared.export_limits.bytes,
+        export_late_ms: declared.export_late_after,
         // If the file declares no Azure storage, the stored one keeps its switch.
         azure_is_default: azure
             .map_or(stored.azure_is_default, |azure| azure.default_export_destination),
@@ -323,7 +350,7 @@ fn compare_workspace(list: &mut ChangeList, stored: &Workspace, declared: &Decla
 }
 
 /// The values of a workspace by their path in the file, as the list of changes shows them.
-fn shown_values(workspace: &Workspace) -> [(&'static str, String); 10] {
+fn shown_values(workspace: &Workspace) -> [(&'static str, String); 11] {
     let service_id = workspace.aliases.service_id.clone().unwrap_or_default();
     [
         ("currency", workspace.currency.clone()),
@@ -333,10 +360,22 @@ fn shown_values(workspace: &Workspace) -> [(&'static str, String); 10] {
         ("rate_limits", limits(&workspace.rate_limits)),
         ("export_limits.users", workspace.export_users_limit.to_string()),
         ("export_limits.bytes", workspace.export_bytes_limit.to_string()),
+        ("export_late_after", shown_duration(workspace.export_late_ms)),
         ("frequency_capping", capping(&workspace.frequency_capping)),
         ("aliases.service_id", service_id),
         ("storage.azure.default_export_destination", workspace.azure_is_default.to_string()),
     ]
+}
+
+/// Rejects notifications by email that have no relay or no sender.
+fn check_notified(settings: &settings::Settings) -> Result<(), ApplyError> {
+    let missing = match &settings.email {
+        None => "email.smtp and email.from",
+        Some(email) if email.from.is_none() => "email.from",
+        Some(_) => return Ok(()),
+    };
+    let by_email = settings.notify.iter().position(|receiver| receiver.email.is_some());
+    by_email.map_or(Ok(()), |index| Err(ApplyError::NoRelay { index, missing }))
 }
 
 /// The percentage of a control group to create.
@@ -431,10 +470,9 @@ fn text_or(placeholder: &str, texts: impl Iterator<Item = String>) -> String {
 }
 
 /// Tests storage with real requests: rejects one that is not writable, and notes missing features.
-async fn probe_storage(settings: &Settings) -> Result<Vec<String>, ApplyError> {
-    let kind = settings.kind();
-    let probe_error = |error| ApplyError::Probe { kind, error };
+async fn probe_storage(label: &str, settings: &Settings) -> Result<Vec<String>, ApplyError> {
+    let probe_error = |error| ApplyError::Probe { label: label.to_owned(), error };
     let objects = settings.connect().await.map_err(probe_error)?;
     let limits = probe::own_storage(&objects).await.map_err(probe_error)?;
-    Ok(limits.into_iter().map(|limit| format!("storage.{kind}: {limit}")).collect())
+    Ok(limits.into_iter().map(|limit| format!("{label}: {limit}")).collect())
 }

@@ -10,7 +10,7 @@ use gateway::workspaces::channels::{self, Channels, CreatedSecrets, DeclaredPart
 use gateway::workspaces::email_templates::EmailTemplate;
 use gateway::workspaces::keys::{self, KeyInfo, NewKey};
 use gateway::workspaces::settings::SubscriptionGroup;
-use gateway::workspaces::storage::{self, Settings};
+use gateway::workspaces::storage::{self, NamedStorage, Settings};
 use gateway::workspaces::template_data::{CatalogSelection, ContentBlock};
 use gateway::workspaces::{
     DeclaredApp, Segment, channel_rows, differing, key_rows, rows, template_rows,
@@ -119,6 +119,31 @@ impl Declared for Settings {
 
     async fn delete(stored: &Self, target: &mut Target<'_>) -> Result<()> {
         Ok(rows::set_storage(target.tx, target.workspace, stored.kind(), None).await?)
+    }
+}
+
+impl HasEntry for NamedStorage {
+    fn entry(&self) -> Entry {
+        Entry::new(&self.name, format!("storages.{}", self.name), self.settings.location())
+    }
+}
+
+impl Declared for NamedStorage {
+    type Stored = Self;
+
+    fn difference(&self, stored: &Self, _: &mut ChangeList) -> Result<Option<String>> {
+        Ok((self != stored).then(|| stored.settings.difference(&self.settings)))
+    }
+
+    async fn put(&self, _: Option<&Self>, target: &mut Target<'_>) -> Result<()> {
+        let (secrets, settings) = (&target.app.secrets, &self.settings);
+        let id =
+            storage::insert(target.tx, secrets, target.workspace, settings, target.now).await?;
+        Ok(rows::put_named_storage(target.tx, target.workspace, &self.name, id).await?)
+    }
+
+    async fn delete(stored: &Self, target: &mut Target<'_>) -> Result<()> {
+        Ok(rows::delete_named_storage(target.tx, target.workspace, &stored.name).await?)
     }
 }
 

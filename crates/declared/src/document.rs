@@ -14,11 +14,11 @@ use uuid::Uuid;
 
 pub mod company;
 pub(crate) mod email_template;
+pub(crate) mod storage;
 
 use crate::values::{
-    Account, AzureKey, Bucket, Bytes, CampaignType, CatalogName, Container, Count, Credential,
-    Currency, Duration, Endpoint, KeyName, KeySecret, Network, Percent, Permission, Rate, Region,
-    SasToken, TimeZone, WorkspaceName,
+    Bytes, CampaignType, CatalogName, Count, Currency, Duration, KeyName, KeySecret, LateAfter,
+    Network, Percent, Permission, Rate, TimeZone, WorkspaceName,
 };
 use company::Company;
 use content::campaigns::{Campaign, Kind};
@@ -27,6 +27,7 @@ use email_template::DeclaredEmailTemplate;
 use gateway::workspaces::channels::{Channels, DeclaredPart, Part};
 use gateway::workspaces::email_templates::EmailTemplate;
 use gateway::workspaces::keys::PERMISSIONS;
+use gateway::workspaces::notify::Receiver;
 use gateway::workspaces::rules::{
     self, Id, Name, Parsed, SigningSecret, checked, default_of, list, number, one_of, optional,
     optional_number, or_default,
@@ -34,10 +35,10 @@ use gateway::workspaces::rules::{
 use gateway::workspaces::settings::{
     CappingRule, Email, Secret, SignedAddress, SigningSecrets, SubscriptionGroup,
 };
-use gateway::workspaces::storage::Settings;
+use gateway::workspaces::storage::NamedStorage;
 use gateway::workspaces::template_data::{CatalogSelection, ConnectedContent, ContentBlock};
 use gateway::workspaces::{Aliases, Budget, DeclaredApp, Limit, Segment};
-use objects::{AzureSettings, S3Settings};
+use storage::{DeclaredStorage, Storage};
 
 /// A workspace of Longshore, created and changed by `longshore apply FILE`. In every value,
 /// `${NAME}` is replaced by the environment variable NAME; write `$${` for a literal `${`.
@@ -71,6 +72,12 @@ pub struct Declaration {
     /// Limits of an export without own storage.
     #[serde(default)]
     pub export_limits: ExportLimits,
+    /// How long an export may take, from its request to its end, before it counts as late, such as
+    /// 30m, 6h or 2d; at most 365d. The receivers in `notify` are then notified. Default: 6h.
+    // Kept in milliseconds.
+    #[serde(default = "default_of::<LateAfter>", deserialize_with = "or_default::<LateAfter, _>")]
+    #[schemars(with = "Option<String>")]
+    pub export_late_after: i64,
     /// Maximum number of messages for each user. Default: no limit.
     #[serde(default)]
     pub frequency_capping: Vec<CappingRule>,
@@ -120,9 +127,15 @@ pub struct Declaration {
     /// Own storage for exports: Azure if it is the default destination, otherwise S3.
     #[serde(default)]
     pub(crate) storage: Storage,
+    /// More storages for exports. A request chooses one with its name as `destination`. At most 20.
+    #[serde(default)]
+    pub(crate) storages: Vec<DeclaredStorage>,
     /// The global control group. `apply` creates it once; `longshore control-group renew` changes
     /// it.
     pub(crate) control_group: Option<DeclaredGroup>,
+    /// Who is notified when an export fails, is late or is done. At most 20 entries.
+    #[serde(default)]
+    pub(crate) notify: Vec<Receiver>,
     /// Secrets that sign the callbacks of exports.
     pub(crate) callbacks: Option<SigningSecrets>,
     /// Secrets that sign webhook messages.
@@ -167,6 +180,12 @@ impl Declaration {
                 Part::ConnectedContent,
                 self.connected_content.clone().map(DeclaredPart::ConnectedContent),
             ),
+            (
+                Part::Notify,
+                Some(self.notify.clone())
+                    .filter(|notify| !notify.is_empty())
+                    .map(DeclaredPart::Notify),
+            ),
         ];
         parts.into_iter().filter_map(|(part, value)| Some((part, value?))).collect()
     }
@@ -181,6 +200,11 @@ impl Declaration {
 
     pub fn email_templates(&self) -> Vec<EmailTemplate> {
         self.email_templates.iter().map(DeclaredEmailTemplate::template).collect()
+    }
+
+    /// The named storages that have settings; the others were reported.
+    pub fn named_storages(&self) -> Vec<NamedStorage> {
+        self.storages.iter().filter_map(DeclaredStorage::named).collect()
     }
 
     /// The campaigns, then the Canvases.
@@ -397,88 +421,6 @@ pub(crate) struct Providers {
     #[serde(default, deserialize_with = "rules::secret::<SigningSecret, _>")]
     #[schemars(with = "Option<String>")]
     pub feedback_secret: Option<Secret>,
-}
-
-/// Own storage for exports.
-#[derive(Default, Deserialize, JsonSchema)]
-pub(crate) struct Storage {
-    pub s3: Option<S3>,
-    pub azure: Option<Azure>,
-}
-
-/// Amazon S3 or a compatible store.
-#[derive(Deserialize, JsonSchema)]
-pub(crate) struct S3 {
-    #[serde(deserialize_with = "checked::<Bucket, _>")]
-    pub bucket: String,
-    /// The region, such as eu-west-1. Required without an endpoint.
-    #[serde(default, deserialize_with = "optional::<Region, _>")]
-    pub region: Option<String>,
-    /// Without it, the default credential chain of the machine is used.
-    #[serde(default, deserialize_with = "optional::<Credential, _>")]
-    pub access_key_id: Option<String>,
-    #[serde(default, deserialize_with = "optional::<Credential, _>")]
-    pub secret_access_key: Option<String>,
-    /// The session token of temporary credentials.
-    #[serde(default, deserialize_with = "optional::<Credential, _>")]
-    pub session_token: Option<String>,
-    /// The URL of a compatible service. Default: Amazon's own.
-    #[serde(default, deserialize_with = "optional::<Endpoint, _>")]
-    pub endpoint: Option<String>,
-    /// Whether URLs have the bucket's name in the path instead of the host name.
-    #[serde(default)]
-    pub path_style: bool,
-}
-
-/// Azure Blob Storage, with an access key or a SAS token.
-#[derive(Deserialize, JsonSchema)]
-pub(crate) struct Azure {
-    #[serde(deserialize_with = "checked::<Account, _>")]
-    pub account: String,
-    #[serde(deserialize_with = "checked::<Container, _>")]
-    pub container: String,
-    /// The account's access key, in base64.
-    #[serde(default, deserialize_with = "optional::<AzureKey, _>")]
-    pub access_key: Option<String>,
-    /// A shared access signature that may read, write, create, list and delete.
-    #[serde(default, deserialize_with = "optional::<SasToken, _>")]
-    pub sas_token: Option<String>,
-    /// The URL of the account. Default: `https://<account>.blob.core.windows.net`.
-    #[serde(default, deserialize_with = "optional::<Endpoint, _>")]
-    pub endpoint: Option<String>,
-    /// Whether exports go to this container. Otherwise they go to S3 if it is configured; without
-    /// S3, they have a download URL.
-    #[serde(default)]
-    pub default_export_destination: bool,
-}
-
-impl Storage {
-    /// The stored settings. With own storage there is no download URL.
-    pub(crate) fn settings(&self) -> impl Iterator<Item = Settings> {
-        let s3 = self.s3.as_ref().map(|s3| {
-            Settings::S3(S3Settings {
-                bucket: s3.bucket.clone(),
-                region: s3.region.clone(),
-                access_key_id: s3.access_key_id.clone(),
-                secret_access_key: s3.secret_access_key.clone(),
-                session_token: s3.session_token.clone(),
-                endpoint: s3.endpoint.clone(),
-                path_style: s3.path_style,
-                ..S3Settings::default()
-            })
-        });
-        let azure = self.azure.as_ref().map(|azure| {
-            Settings::Azure(AzureSettings {
-                account: azure.account.clone(),
-                container: azure.container.clone(),
-                access_key: azure.access_key.clone(),
-                sas_token: azure.sas_token.clone(),
-                endpoint: azure.endpoint.clone(),
-                ..AzureSettings::default()
-            })
-        });
-        s3.into_iter().chain(azure)
-    }
 }
 
 /// The global control group.

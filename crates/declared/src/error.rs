@@ -39,8 +39,9 @@ pub enum ApplyError {
     UserNotDeclared(String),
     #[error("{label}: unknown workspace {workspace}")]
     NoWorkspace { label: String, workspace: String },
-    #[error("storage.{kind}: {error}")]
-    Probe { kind: &'static str, error: ObjectError },
+    /// `label` is the storage's path in the file.
+    #[error("{label}: {error}")]
+    Probe { label: String, error: ObjectError },
     #[error(transparent)]
     Catalogs(#[from] DeclareError),
     /// The workspace, as declared, cannot send the campaigns' messages.
@@ -51,8 +52,12 @@ pub enum ApplyError {
          choose the content that webhooks.secret signs"
     )]
     SharedSecret(&'static str),
-    #[error("storage.{0} was changed by another process at the same time: apply again")]
-    ChangedConcurrently(&'static str),
+    #[error(
+        "notify[{index}].email requires {missing}: the workspace's relay sends the notifications"
+    )]
+    NoRelay { index: usize, missing: &'static str },
+    #[error("{0} was changed by another process at the same time: apply again")]
+    ChangedConcurrently(String),
 }
 
 impl From<StoreError> for ApplyError {
@@ -77,6 +82,7 @@ impl Retry for ApplyError {
             | Self::TokenNotDeclared(_)
             | Self::UserNotDeclared(_)
             | Self::NoWorkspace { .. }
+            | Self::NoRelay { .. }
             | Self::SharedSecret(_) => false,
         }
     }

@@ -32,6 +32,10 @@ pub(crate) trait HasEntry {
         self.entry().key
     }
 
+    fn label(&self) -> String {
+        self.entry().label
+    }
+
     fn detail(&self) -> String {
         self.entry().detail
     }

@@ -11,9 +11,10 @@ use content::campaigns::Kind;
 use content::catalogs;
 use gateway::workspaces::keys;
 use gateway::workspaces::rules::rules;
+use gateway::workspaces::storage;
 use kit::money;
 use kit::zones;
-use objects::settings::parse_endpoint;
+use objects::settings::{KMS_KEY_EXPECTED, is_kms_key, parse_endpoint};
 use runtime::config::network::network;
 
 type Checked<T> = Result<T, String>;
@@ -34,6 +35,7 @@ rules! {
     File -> PathBuf, |text| Ok(PathBuf::from(text));
     CampaignType -> Kind, Kind::from_campaign_type;
     Duration -> String, duration;
+    LateAfter -> i64, late_after, else "6h";
     Bucket -> String, bucket;
     Region -> String, region;
     Endpoint -> String, endpoint;
@@ -41,6 +43,8 @@ rules! {
     Account -> String, account;
     Container -> String, container;
     AzureKey -> String, azure_key;
+    KmsKey -> String, kms_key;
+    StorageName -> String, storage_name;
     SasToken -> String, |text: &str| credential(text.strip_prefix('?').unwrap_or(text));
 }
 
@@ -51,11 +55,13 @@ fn check_text(text: &str, checked: Result<(), keys::KeyError>) -> Checked<String
 
 fn workspace_name(text: &str) -> Checked<String> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if (1..=100).contains(&text.len()) && text.chars().all(is_allowed) {
+    // The name is part of a URL, where . and .. are not names.
+    let is_dots = matches!(text, "." | "..");
+    if (1..=100).contains(&text.len()) && text.chars().all(is_allowed) && !is_dots {
         Ok(text.to_owned())
     } else {
         Err("a workspace name must have 1 to 100 letters, digits, hyphens, underscores and \
-             dots"
+             dots, and must not be . or .."
             .into())
     }
 }
@@ -116,6 +122,30 @@ fn duration(text: &str) -> Checked<String> {
     } else {
         Err(format!("{text:?}: expected minutes, hours or days, such as 30m, 12h or 3d"))
     }
+}
+
+/// A length of time in milliseconds: a whole number of seconds, minutes, hours or days, up to a
+/// year.
+fn late_after(text: &str) -> Checked<i64> {
+    const YEAR_MS: i64 = 365 * 86_400_000;
+    let wrong = || {
+        format!("{text:?}: expected seconds, minutes, hours or days up to 365d, such as 90m or 6h")
+    };
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let unit = TIME_UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?.1;
+    let ms = number.parse::<i64>().ok().and_then(|number| number.checked_mul(unit));
+    ms.filter(|ms| (1..=YEAR_MS).contains(ms)).ok_or_else(wrong)
+}
+
+/// Units of time and their milliseconds, longest first.
+const TIME_UNITS: [(&str, i64); 4] =
+    [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)];
+
+/// The shortest text of a length of time in milliseconds, in one unit.
+pub(crate) fn shown_duration(ms: i64) -> String {
+    let unit = TIME_UNITS.iter().find(|(_, unit)| ms % unit == 0);
+    unit.map_or_else(|| format!("{ms} ms"), |(name, unit)| format!("{}{name}", ms / unit))
 }
 
 /// Bytes: a whole number, or one with a unit as in `5GiB`.
@@ -217,6 +247,23 @@ fn credential(text: &str) -> Checked<String> {
     }
 }
 
+fn kms_key(text: &str) -> Checked<String> {
+    if is_kms_key(text) { Ok(text.to_owned()) } else { Err(KMS_KEY_EXPECTED.into()) }
+}
+
+fn storage_name(text: &str) -> Checked<String> {
+    let limit = storage::MAX_NAME;
+    if storage::RESERVED_NAMES.contains(&text) {
+        Err(format!("{text:?} has a meaning of its own in requests: choose another name"))
+    } else if storage::is_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "{text:?}: expected 1 to {limit} lower-case letters, digits, hyphens and underscores"
+        ))
+    }
+}
+
 /// An account's access key, which is base64.
 fn azure_key(text: &str) -> Checked<String> {
     match BASE64_STANDARD.decode(text) {
@@ -268,6 +315,21 @@ mod tests {
     }
 
     #[test]
+    fn lateness_is_a_length_of_time_up_to_a_year() {
+        for (text, ms) in [("30s", 30_000), ("90m", 5_400_000), ("6h", 21_600_000)] {
+            assert_eq!(late_after(text), Ok(ms), "{text}");
+            assert_eq!(shown_duration(ms), text);
+        }
+        assert_eq!((late_after("365d"), late_after("24h")), (Ok(31_536_000_000), Ok(86_400_000)));
+        assert_eq!(shown_duration(86_400_000), "1d");
+        for text in
+            ["", "h", "0h", "6", "6 h", "-6h", "1.5h", "1w", "366d", "99999999999999999999d"]
+        {
+            assert!(late_after(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn currencies_zones_and_networks_are_known_ones() {
         for text in ["EUR", "VES"] {
             assert!(currency(text).is_ok(), "{text}");
@@ -295,11 +357,26 @@ mod tests {
     }
 
     #[test]
+    fn names_of_workspaces_are_parts_of_a_path() {
+        for text in ["acme", "acme.eu", "a_b-c", "...", &"x".repeat(100)] {
+            assert_eq!(workspace_name(text), Ok(text.to_owned()));
+        }
+        for text in ["", ".", "..", "a/b", "a b", &"x".repeat(101)] {
+            assert!(workspace_name(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn names_of_places_have_their_shape() {
         assert!(bucket("acme-exports.eu").is_ok());
         for text in ["ab", "Acme", "-acme", "acme-", "a..b", "a/b", &"x".repeat(64)] {
             assert!(bucket(text).is_err(), "{text}");
         }
+        assert!(storage_name("data_lake-2").is_ok());
+        for text in ["", "Lake", "data lake", "a.b", "url", "s3", "azure", &"x".repeat(65)] {
+            assert!(storage_name(text).is_err(), "{text}");
+        }
+        assert!(kms_key("alias/exports").is_ok() && kms_key("a key").is_err());
         assert!(container("exports").is_ok() && container("a.b").is_err());
         assert!(container("a--b").is_err());
         assert!(endpoint("http://127.0.0.1:9000/").unwrap() == "http://127.0.0.1:9000");
@@ -313,6 +390,7 @@ mod tests {
         fn never_panics(text in "\\PC*") {
             let _ = (millionths(&text), bytes(&text), bucket(&text), container(&text));
             let _ = (endpoint(&text), network(&text), time_zone(&text), duration(&text));
+            let _ = (storage_name(&text), kms_key(&text), late_after(&text));
             let _ = (workspace_name(&text), account(&text), currency(&text), percent(&text));
         }
 

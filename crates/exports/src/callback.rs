@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
+use super::proof::ManifestReference;
 use super::{Failure, Job};
 use gateway::app::App;
 use gateway::deliveries::{self, NewDelivery};
@@ -18,10 +19,11 @@ pub(super) enum Callback {
     Done {
         #[schemars(extend("const" = true))]
         success: bool,
-        /// The download URL, if the workspace has no own storage.
+        /// The download URL, if the files do not go to own storage.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(url)]
         url: Option<String>,
+        manifest: ManifestReference,
     },
     Failed {
         #[schemars(extend("const" = false))]
@@ -32,8 +34,8 @@ pub(super) enum Callback {
 }
 
 impl Callback {
-    pub fn done(url: Option<String>) -> Self {
-        Self::Done { success: true, url }
+    pub fn done(url: Option<String>, manifest: ManifestReference) -> Self {
+        Self::Done { success: true, url, manifest }
     }
 
     pub fn failed(failure: &Failure) -> Self {
@@ -44,13 +46,14 @@ impl Callback {
 /// The callback's OpenAPI description.
 pub(super) fn describe() -> Webhook {
     let url = "https://longshore.example.com/users/export/9d2261c4-4cf3-44b0-909b-455baf540288-1795249898/download?signature=dqIqj_fo";
+    let done = Callback::done(Some(url.to_owned()), ManifestReference::example());
     Webhook::new::<Callback>("exportCallback", SENT_TO_OTHERS, "An export has ended")
         .about(
             "Sent to the `callback_endpoint` of the export, signed with the workspace's \
              `callbacks.secret`, which signs nothing else. Webhooks that are messages are signed \
              with `webhooks.secret`.",
         )
-        .example("With a download URL", json!(Callback::done(Some(url.to_owned()))))
+        .example("With a download URL", json!(done))
         .retried()
 }
 

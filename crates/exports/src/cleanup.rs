@@ -10,7 +10,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use tokio_util::sync::CancellationToken;
 
 use super::error::check_stop;
-use super::{ExportError, Job, Plan, Progress, State, part_rows, paths, rows, telemetry};
+use super::{ExportError, Job, Plan, Progress, State, manifest, part_rows, paths, rows, telemetry};
 use gateway::app::App;
 use gateway::workspaces;
 use kit::clock::{hours, millis};
@@ -146,6 +146,10 @@ async fn clean_folder(
     date: jiff::civil::Date,
     stop: &CancellationToken,
 ) -> Result<(), ExportError> {
+    for suffix in manifest::ALL_SUFFIXES {
+        let path = paths::own_proof(&job.folder(date), suffix);
+        objects.delete(&path).await.map_err(ExportError::Own)?;
+    }
     match objects.delete_prefix(&job.folder(date)).await {
         Err(ObjectError::Refused(_)) => {}
         result => return result.map(drop).map_err(ExportError::Own),

@@ -10,7 +10,7 @@ use axum::extract::{Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jiff::Timestamp;
@@ -19,9 +19,10 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 use tower_http::services::ServeFile;
 
-use super::api::{ObjectPrefix, TAG, prefix_in_path};
+use super::api::TAG;
 use super::conditions::{self, FileState};
-use super::{Job, Progress, paths, range, rows};
+use super::status::{ObjectPrefix, prefix_in_path};
+use super::{Job, Progress, manifest, paths, range, rows};
 use gateway::app::App;
 use gateway::workspaces;
 use gateway::{self, ADDRESS_REFUSED, ApiError, Operation, Routes};
@@ -39,7 +40,26 @@ const MAX_STORAGE_LIFETIME: Duration = Duration::from_secs(15 * 60);
 
 pub fn routes() -> Routes<App> {
     Routes::new()
-        .route("/users/export/{object_prefix}/download", get(download), [describe_download()])
+        .route(
+            "/users/export/{object_prefix}/download",
+            route(Download::Archive),
+            [describe_download()],
+        )
+        .route(
+            "/users/export/{object_prefix}/manifest.json",
+            route(Download::Proof(manifest::MANIFEST_SUFFIX)),
+            [describe_manifest()],
+        )
+        .route(
+            "/users/export/{object_prefix}/SHA256SUMS",
+            route(Download::Proof(manifest::CHECKSUMS_SUFFIX)),
+            [describe_checksums()],
+        )
+        .route(
+            "/users/export/{object_prefix}/manifest.json.sig",
+            route(Download::Proof(manifest::SIGNATURE_SUFFIX)),
+            [describe_signature()],
+        )
         .route("/objects/{*path}", get(serve), [describe_serve()])
 }
 
@@ -47,13 +67,46 @@ pub fn routes() -> Routes<App> {
 const SENDER_REFUSED: &str = "The sender's address is not on the workspace's `ip_allowlist`";
 
 fn describe_download() -> Operation {
-    let operation = Operation::new(Method::GET, "downloadExport", TAG, "Download an export")
-        .about(
-            "The `url` in the response to an export request without own storage: one ZIP with all \
-             files. The URL is signed: anyone who has it can download until it expires, from the \
-             addresses on the workspace's `ip_allowlist`. Store this URL, not the one that it \
-             redirects to.",
-        )
+    describe(
+        "downloadExport",
+        "Download an export",
+        "The `url` in the response to an export request without own storage: one ZIP with all \
+         files. The URL is signed: anyone who has it can download until it expires, from the \
+         addresses on the workspace's `ip_allowlist`. Store this URL, not the one that it redirects \
+         to.",
+    )
+}
+
+fn describe_manifest() -> Operation {
+    describe(
+        "downloadExportManifest",
+        "Download the manifest of an export",
+        "States what the export without own storage has: its users, and the size and hash of its \
+         ZIP. The signature is that of the download URL.",
+    )
+}
+
+fn describe_checksums() -> Operation {
+    describe(
+        "downloadExportChecksums",
+        "Download the checksums of an export",
+        "The hashes of the ZIP and of the manifest, as `sha256sum -c` reads them. The signature is \
+         that of the download URL.",
+    )
+}
+
+fn describe_signature() -> Operation {
+    describe(
+        "downloadExportSignature",
+        "Download the signature of a manifest",
+        "The signature of the manifest, as `ssh-keygen -Y verify` reads it, in the namespace \
+         `longshore-export`. The `signature` in the query is that of the download URL.",
+    )
+}
+
+fn describe(id: &'static str, title: &'static str, about: &'static str) -> Operation {
+    let operation = Operation::new(Method::GET, id, TAG, title)
+        .about(about)
         .in_query("signature", "The signature of the URL.", json!({ "type": "string" }))
         .returns_empty(
             StatusCode::FOUND,
@@ -112,10 +165,19 @@ fn describe_serve() -> Operation {
 
 /// The download URL of an export.
 pub fn address(app: &App, object_prefix: &str) -> String {
+    signed_address(app, object_prefix, "download")
+}
+
+/// The URL of the manifest of an export without own storage.
+pub fn address_of_manifest(app: &App, object_prefix: &str) -> String {
+    signed_address(app, object_prefix, "manifest.json")
+}
+
+fn signed_address(app: &App, object_prefix: &str, file: &str) -> String {
     let tag = app.secrets.derive(PURPOSE, &[object_prefix.as_bytes()]);
     let signature = BASE64_URL_SAFE_NO_PAD.encode(tag);
     let base = public_base(app);
-    format!("{base}/users/export/{object_prefix}/download?signature={signature}")
+    format!("{base}/users/export/{object_prefix}/{file}?signature={signature}")
 }
 
 /// Whether `signature` is valid for the export's URL.
@@ -129,11 +191,27 @@ fn public_base(app: &App) -> String {
     app.config.public_base()
 }
 
+/// What is downloaded.
+#[derive(Clone, Copy)]
+enum Download {
+    Archive,
+    /// The object that proves the export, by its suffix.
+    Proof(&'static str),
+}
+
+/// The route of a download.
+fn route(kind: Download) -> MethodRouter<App> {
+    get(move |State(app): State<App>, object_prefix, Query(query), head: Parts| async move {
+        download(app, object_prefix, query, head, kind).await
+    })
+}
+
 async fn download(
-    State(app): State<App>,
+    app: App,
     object_prefix: Result<ObjectPrefix, ApiError>,
-    Query(query): Query<BTreeMap<String, String>>,
+    query: BTreeMap<String, String>,
     head: Parts,
+    kind: Download,
 ) -> Result<Response, ApiError> {
     let ObjectPrefix(object_prefix) = object_prefix.map_err(|_| not_found())?;
     let signature = query.get("signature").map_or("", String::as_str);
@@ -145,7 +223,13 @@ async fn download(
     check_sender(&app, &mut tx, &head, &job).await?;
     drop(tx);
     let (attempt, lifetime) = valid_download(&app, &progress)?;
-    redirect(&app, &paths::archive(job.id, attempt), lifetime, &job).await
+    let (path, suffix) = match kind {
+        Download::Archive => (paths::archive(job.id, attempt), manifest::ARCHIVE_SUFFIX),
+        // The release before wrote no manifests.
+        Download::Proof(_) if progress.manifest_sha256.is_none() => return Err(not_found()),
+        Download::Proof(suffix) => (paths::private_proof(job.id, suffix), suffix),
+    };
+    redirect(&app, &path, lifetime, &format!("{object_prefix}{suffix}")).await
 }
 
 /// Rejects a sender that is not on the workspace's `ip_allowlist`, like every other endpoint.
@@ -186,11 +270,10 @@ async fn redirect(
     app: &App,
     path: &str,
     lifetime: Duration,
-    job: &Job,
+    file_name: &str,
 ) -> Result<Response, ApiError> {
-    let file_name = format!("{}.zip", job.object_prefix);
     let lifetime = lifetime.min(MAX_STORAGE_LIFETIME);
-    let address = app.objects.signed_get(path, lifetime, &file_name).await?;
+    let address = app.objects.signed_get(path, lifetime, file_name).await?;
     // For files, it is a path below our own URL.
     let address = if address.starts_with('/') { public_base(app) + &address } else { address };
     let location = HeaderValue::try_from(address)
@@ -216,7 +299,7 @@ async fn serve(State(app): State<App>, request: Request) -> Result<Response, Api
                 SignatureError::Expired => ApiError::Forbidden(EXPIRED),
             }
         })?;
-    let job = paths::job_of_archive(path).ok_or_else(not_found)?;
+    let job = paths::job_of_download(path).ok_or_else(not_found)?;
     let (mut head, body) = request.into_parts();
     let mut tx = app.request_queue.snapshot().await?;
     let (job, _) = rows::load(&mut tx, job).await?.ok_or_else(not_found)?;

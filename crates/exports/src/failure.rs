@@ -2,6 +2,7 @@
 
 use uuid::Uuid;
 
+use super::Audience;
 use gateway::workspaces::StorageError;
 use objects::ObjectError;
 use store::StoreError;
@@ -11,6 +12,8 @@ kit::named! {
     pub enum Cause {
         /// More users or bytes than allowed without own storage.
         Limit = "limit",
+        /// The segment was deleted before the plan.
+        Deleted = "deleted",
         /// Unreadable stored documents.
         BrokenUsers = "broken_users",
         /// The workspace's own storage.
@@ -37,15 +40,50 @@ pub struct Failure {
 }
 
 impl Failure {
-    pub(super) fn too_many_users(users: i64, limit: i64) -> Self {
+    pub(super) fn too_many_users(audience: &Audience, users: i64, limit: i64) -> Self {
+        Self::over_user_limit(audience, &format!("{users} users"), limit)
+    }
+
+    /// Too many users of an audience whose search ended at the limit.
+    pub(super) fn more_users_than(audience: &Audience, limit: i64) -> Self {
+        Self::over_user_limit(audience, &format!("more than {limit} users"), limit)
+    }
+
+    fn over_user_limit(audience: &Audience, users: &str, limit: i64) -> Self {
+        let (audience, remedy) = match audience {
+            Audience::ControlGroup => {
+                ("control group", "renew the control group with a lower percentage")
+            }
+            Audience::Segment => ("segment", "export smaller segments"),
+            Audience::Connected(_) => ("audience", "export smaller audiences"),
+        };
         Self {
             cause: Cause::Limit,
             message: format!(
-                "The control group has {users} users, and an export without your own cloud \
-                 storage can have at most {limit}. Add S3 or Azure credentials to the workspace, \
-                 or renew the control group with a lower percentage."
+                "The {audience} has {users}, and an export without your own cloud storage can have \
+                 at most {limit}. Add S3 or Azure credentials to the workspace, or \
+                 {remedy}."
             ),
-            detail: format!("{users} users, limit {limit}"),
+            detail: format!("{users}, limit {limit}"),
+        }
+    }
+
+    pub(super) fn too_many_files(limit: usize) -> Self {
+        Self {
+            cause: Cause::Limit,
+            message: format!(
+                "The export would have more than {limit} files, the maximum. Raise users_per_file."
+            ),
+            detail: format!("more than {limit} files"),
+        }
+    }
+
+    /// The segment was deleted between the request and the plan.
+    pub(super) fn segment_deleted(id: Uuid) -> Self {
+        Self {
+            cause: Cause::Deleted,
+            message: format!("The segment {id} was deleted before the export began."),
+            detail: format!("segment {id} was deleted"),
         }
     }
 
@@ -153,7 +191,7 @@ impl Failure {
         Self {
             cause: Cause::Limit,
             message: "The users' data is too large for one file of the export. Request fewer \
-                      fields."
+                      fields, or fewer users per file."
                 .into(),
             detail: format!(
                 "a part needs more than {bytes} bytes of memory (exports.memory_bytes)"
@@ -188,6 +226,10 @@ mod tests {
     fn failures_tell_the_customer_the_next_step() {
         let failure = Failure::file_conflict("a/b.zip");
         assert!(failure.message.contains("a/b.zip") && failure.cause == Cause::OwnStorage);
+        let failure = Failure::too_many_files(7);
+        assert!(failure.message.contains("users_per_file") && failure.cause == Cause::Limit);
+        let failure = Failure::more_users_than(&Audience::Segment, 7);
+        assert!(failure.message.contains("more than 7 users") && failure.cause == Cause::Limit);
         let failure = Failure::too_large(7);
         assert!(failure.message.contains("fewer fields") && failure.detail.contains('7'));
     }

@@ -25,8 +25,18 @@ pub fn note_alias(body: &mut Map<String, Value>, alias: Option<&str>) {
     let names = body.get_mut("fields_to_export").and_then(Value::as_array_mut);
     let Some((alias, names)) = alias.zip(names) else { return };
     for name in names.iter_mut().filter(|name| name.as_str() == Some(alias)) {
-        *name = format!("{ALIASED}{alias}").into();
+        *name = stored_name(alias, Some(alias)).into();
     }
+}
+
+/// The stored name of a requested one: marked if it is the workspace's other name for `service_id`.
+pub fn stored_name(name: &str, alias: Option<&str>) -> String {
+    if alias == Some(name) { format!("{ALIASED}{name}") } else { name.to_owned() }
+}
+
+/// The requested name in a stored one, if it is the workspace's other name for `service_id`.
+pub fn alias_in(stored: &str) -> Option<&str> {
+    stored.strip_prefix(ALIASED)
 }
 
 /// The only field that can also be exported in part, as `custom_attributes.<name>`.
@@ -114,7 +124,7 @@ impl FieldSet {
             self.members.insert(member);
             return true;
         }
-        if let Some(alias) = name.strip_prefix(ALIASED) {
+        if let Some(alias) = alias_in(name) {
             self.members.insert(SERVICE_ID);
             self.alias = Some(alias.to_owned());
             return is_field_alias(alias);

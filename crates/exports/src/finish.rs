@@ -2,8 +2,9 @@
 //! so another finisher replaces one that dies, and every step may be repeated.
 //!
 //! With own storage, files that were uploaded on another day are moved to the folder of the day of
-//! completion. Without, the parts' segments become the ZIP behind `url`. Then one transaction marks
-//! the job as done and stores its callback.
+//! completion. Without, the parts' segments become the ZIP behind `url`. Then what proves the
+//! export is written, the manifest last. One transaction marks the job as done, and stores its
+//! callback and notifications.
 
 use std::time::Duration;
 
@@ -15,13 +16,15 @@ use uuid::Uuid;
 use super::archive::{self, Entry};
 use super::callback::Callback;
 use super::error::check_stop;
-use super::part_rows::{self, Winner};
+use super::part_rows::{self, Sha256Hash, Winner};
+use super::proof::{self, ManifestReference, PassingHash, Stored, with_length};
 use super::{
-    ExportError, Failure, Job, Plan, Progress, State, callback, download, part, paths, rows,
-    telemetry,
+    ExportError, Failure, Job, Plan, Progress, State, callback, download, notifications, part,
+    paths, rows, telemetry,
 };
 use gateway::app::App;
 use gateway::workspaces;
+use gateway::workspaces::notify::Event;
 use kit::clock::{from_ms, millis};
 use kit::fail_point;
 use objects::{ByteStream, Head, ObjectError, Objects, PutOptions};
@@ -42,7 +45,7 @@ pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Resul
     let mut tx = app.store.snapshot().await?;
     let (job, progress) = rows::load(&mut tx, claim.job).await?.ok_or(ExportError::Lost)?;
     telemetry::note_request(&job);
-    let mut winners = part_rows::winners(&mut tx, claim.job).await?;
+    let winners = part_rows::winners(&mut tx, claim.job).await?;
     let broken = part_rows::broken_users(&mut tx, claim.job, BROKEN_USERS_REPORTED).await?;
     drop(tx);
     if progress.state != State::Finishing {
@@ -55,20 +58,23 @@ pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Resul
     let plan = consistent_plan(&progress, &winners)?;
     fail_point!("finish::begun");
     // A part whose users were all deleted in the meantime has no file.
-    winners.retain(|winner| winner.bytes > 0);
-    let archive = match job.storage_id {
+    let files: Vec<Winner> = winners.iter().filter(|winner| winner.bytes > 0).copied().collect();
+    let (manifest, archive) = match job.storage_id {
         Some(storage) => {
             let objects = workspaces::open_storage(app, storage).await?;
-            move_files(&objects, &job, plan, &progress, &winners, stop).await?;
-            None
+            move_files(&objects, &job, plan, &progress, &files, stop).await?;
+            let stored = Stored::Own(&objects);
+            (proof::write(app, &job, plan, &progress, &winners, &stored, stop).await?, None)
         }
         None => {
-            build_archive(app, claim, &job, winners, stop).await?;
-            Some(claim.attempt)
+            let stored = build_archive(app, claim, &job, files, stop).await?;
+            let manifest =
+                proof::write(app, &job, plan, &progress, &winners, &stored, stop).await?;
+            (manifest, Some(claim.attempt))
         }
     };
     fail_point!("finish::stored");
-    complete(app, claim, &job, &progress, archive).await
+    complete(app, claim, &job, &progress, manifest, archive).await
 }
 
 /// The plan, if the number of finished parts matches it.
@@ -147,7 +153,7 @@ async fn build_archive(
     job: &Job,
     winners: Vec<Winner>,
     stop: &CancellationToken,
-) -> Result<(), ExportError> {
+) -> Result<Stored<'static>, ExportError> {
     let entries: Vec<Entry> = winners
         .iter()
         .map(|winner| Entry {
@@ -163,11 +169,13 @@ async fn build_archive(
     let body = segments_of(app.objects.clone(), job.id, winners, stop.clone())
         .chain(futures::stream::once(async { Ok(Bytes::from(directory)) }))
         .boxed();
+    let (body, hash) = PassingHash::of(body);
     let options = PutOptions { content_type: "application/zip", ..PutOptions::default() };
     let archive = paths::archive(job.id, claim.attempt);
     let result = app.objects.put_stream(&archive, size, body, options).await;
     check_stop(stop)?;
-    result.map_err(ExportError::Objects)
+    result.map_err(ExportError::Objects)?;
+    Ok(Stored::Archive { bytes: size, sha256: hash.finish() })
 }
 
 /// The parts' segments, one after the other; ends with an error if a stop is requested.
@@ -197,45 +205,35 @@ fn segments_of(
         .boxed()
 }
 
-/// A stream that fails unless it has `expected` bytes, so that a truncated segment never becomes
-/// part of a ZIP.
-fn with_length(stream: ByteStream, expected: u64, name: String) -> ByteStream {
-    let error = move |actual: u64| {
-        ObjectError::Unavailable(format!("{name} returned {actual} bytes, expected {expected}"))
-    };
-    futures::stream::try_unfold((stream, 0, error), move |(mut stream, before, error)| async move {
-        let Some(chunk) = stream.try_next().await? else {
-            return if before == expected { Ok(None) } else { Err(error(before)) };
-        };
-        let total = before + chunk.len() as u64;
-        if total > expected {
-            return Err(error(total));
-        }
-        Ok(Some((chunk, (stream, total, error))))
-    })
-    .boxed()
-}
-
-/// `finishing` to `done`, with the callback, in one transaction.
+/// `finishing` to `done`, with the callback and the notifications, in one transaction.
 async fn complete(
     app: &App,
     claim: &Claim,
     job: &Job,
     progress: &Progress,
+    manifest: Sha256Hash,
     archive: Option<i32>,
 ) -> Result<(), ExportError> {
     let now = app.clock.now_ms();
     let lifetime = Duration::from_secs(app.config.exports.download_minutes * 60);
     let expires_at = archive.map(|_| now + millis(lifetime));
     let mut tx = app.store.write().await?;
-    if !rows::complete(&mut tx, job.id, archive, expires_at, now).await? {
+    if !rows::complete(&mut tx, job.id, &manifest, archive, expires_at, now).await? {
         return Err(ExportError::Lost);
     }
     claims::finish(&mut tx, claim).await?;
     let leftovers = claims::Job::new(job.workspace_id, job.id);
     claims::offer(&mut tx, kinds::EXPORT_CLEANUP, leftovers, 0, Duration::ZERO).await?;
     let url = archive.map(|_| download::address(app, &job.object_prefix));
-    callback::enqueue(app, &mut tx, job, &Callback::done(url)).await?;
+    callback::enqueue(
+        app,
+        &mut tx,
+        job,
+        &Callback::done(url, ManifestReference::new(app, job, progress, &manifest)),
+    )
+    .await?;
+    let done = Progress { state: State::Done, ..progress.clone() };
+    notifications::enqueue(app, &mut tx, job, &done, Event::Done).await?;
     tx.commit().await?;
     fail_point!("finish::done");
     telemetry::ended(job, State::Done, "none", now);
@@ -272,10 +270,22 @@ mod tests {
         let (from, to) = (path(21), path(22));
         let write = |body: &'static str, users| {
             let bytes = body.len() as i64;
-            let result = PartResult { users, raw_bytes: 9, bytes, crc32: 1, broken: vec![] };
+            let sha256 = Some([1; 32]);
+            let result =
+                PartResult { users, raw_bytes: 9, bytes, crc32: 1, sha256, broken: vec![] };
             part::write_once(&objects, &from, "application/zip", body.into(), result)
         };
-        let winner = Winner { part: 1, attempt: 1, users: 5, raw_bytes: 9, bytes: 4, crc32: 1 };
+        let position = people::users::Position::START;
+        let winner = Winner {
+            part: 1,
+            attempt: 1,
+            users: 5,
+            raw_bytes: 9,
+            bytes: 4,
+            crc32: 1,
+            sha256: Some([1; 32]),
+            range: part_rows::PartRow { from: position, to: position },
+        };
         write("ours", 5).await.unwrap();
         copy_once(&objects, &winner, &from, &to).await.unwrap();
         objects.delete(&from).await.unwrap();
@@ -285,22 +295,5 @@ mod tests {
         copy_once(&objects, &winner, &from, &to).await.unwrap();
         let moved: Vec<Bytes> = objects.get(&to).await.unwrap().try_collect().await.unwrap();
         assert_eq!(moved.concat(), b"ours");
-    }
-
-    async fn read(chunks: &[&'static str], length: u64) -> Result<String, ObjectError> {
-        let chunks: Vec<_> =
-            chunks.iter().map(|chunk| Ok(Bytes::from_static(chunk.as_bytes()))).collect();
-        let stream = futures::stream::iter(chunks).boxed();
-        let read: Vec<Bytes> = with_length(stream, length, "a".into()).try_collect().await?;
-        Ok(String::from_utf8(read.concat()).unwrap())
-    }
-
-    #[tokio::test]
-    async fn a_segment_that_is_not_whole_ends_the_archive() {
-        assert_eq!(read(&["", "ab", "c"], 3).await.unwrap(), "abc");
-        assert_eq!(read(&[], 0).await.unwrap(), "");
-        for (chunks, length) in [(&["ab"][..], 3), (&["ab", "cd"], 3), (&[], 1), (&["a"], 0)] {
-            assert!(read(chunks, length).await.is_err(), "{chunks:?} {length}");
-        }
     }
 }

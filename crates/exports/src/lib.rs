@@ -8,29 +8,49 @@
 //! | module | is about |
 //! |---|---|
 //! | this file | [`Job`], its [`State`], [`Progress`] and [`Plan`] |
-//! | [`api`], [`request`], [`fields`], `warnings` | the endpoints; the request and its checks |
+//! | [`api`], [`request`], [`fields`], `destination`, `warnings` | the endpoints; the request and its checks |
+//! | [`status`], `list` | the status; cancelling; the list |
+//! | [`overview`], `list_rows` | the operator's list, over all workspaces |
+//! | `dry_run`, `dry_run_rows` | estimates an export instead of creating it |
+//! | [`events`], `streams`, `watched`, [`app`] | the status as server-sent events; the state that streams share |
+//! | [`ids`] | the records of named users, in a response |
 //! | [`intake`] | writes a job, and starts its planning |
-//! | [`plan`] | splits the group into parts, once |
-//! | [`part`], `pack`, [`project`], [`archive`], [`deflate`] | a part: read, projected, compressed, written, counted |
-//! | [`finish`], `callback` | moves the files, or builds the ZIP behind `url`; the callback |
+//! | [`audience`] | who was asked for: the control group, a segment or a connected audience |
+//! | [`plan`] | splits the users into parts, once |
+//! | `matching`, [`members`] | finds the users of a segment or audience, for the plan; their stored form |
+//! | [`part`], `pack`, `chunk`, [`project`], [`archive`], [`deflate`] | a part: read, projected, compressed, written, counted |
+//! | [`finish`], `proof`, `callback` | moves the files, or builds the ZIP behind `url`; what proves that it is complete; the callback |
+//! | [`manifest`], [`record`], [`verify`] | what an export states about itself; a line; the check of both |
 //! | [`download`], `conditions`, `range` | the download of the ZIP |
+//! | `allowed_signers` | the public keys that sign exports |
+//! | `notifications`, [`late`] | who else is notified of an end; exports that take too long |
 //! | [`cleanup`] | deletes leftover files, repeatedly |
 //! | [`state`] | the changes of a job's state, each with its effects |
-//! | [`rows`], `part_rows`, `storage_rows` | the SQL |
+//! | [`rows`], `part_rows`, `late_rows`, `storage_rows` | the SQL |
 //! | [`paths`] | the names of all objects |
 //! | `error`, `failure`, [`storage_health`], `telemetry` | errors; why a job fails; storage failures; metrics |
 //!
 //! The fleet works on the parts of a job in parallel. The worker of the last one offers the
 //! finishing.
 //!
-//! It promises: an export has each user of the group exactly once, as of one moment, whatever
-//! fails. A file that is counted is never replaced.
+//! It promises, whatever fails:
+//!
+//! - An export has each user of its audience exactly once, as of the moment of its plan.
+//! - A file that is counted is never replaced, and the hash in the manifest is that of its bytes.
+//! - Where a manifest is, everything that it states is in place: it is the last object.
+//! - Public keys alone prove both to a reader.
+//! - An end is reported to the callback and the receivers in `notify`, and a late export to the
+//!   latter.
 //!
 //! Start with [`api`], or follow an export in docs/explanation/through-the-code.md.
 
 pub mod archive;
+pub mod audience;
+mod chunk;
 pub mod deflate;
 pub mod fields;
+mod matching;
+pub mod members;
 mod pack;
 pub mod part;
 pub mod paths;
@@ -45,26 +65,47 @@ use uuid::Uuid;
 use kit::clock::{from_ms, utc_date};
 use people::users::moment::TransactionSnapshot;
 
+mod allowed_signers;
 pub mod api;
+pub mod app;
 mod callback;
 pub mod cleanup;
 mod conditions;
+mod destination;
 pub mod download;
+mod dry_run;
+mod dry_run_rows;
 mod error;
+pub mod events;
 mod failure;
 pub mod finish;
+pub mod ids;
 pub mod intake;
+pub mod late;
+mod late_rows;
+mod list;
+mod list_rows;
+pub mod manifest;
+mod notifications;
+pub mod overview;
 mod part_rows;
 pub mod plan;
+mod proof;
 mod range;
+pub mod record;
 pub mod request;
 pub mod rows;
 pub mod state;
+pub mod status;
 pub mod storage_health;
 mod storage_rows;
+mod streams;
 mod telemetry;
+pub mod verify;
 mod warnings;
+mod watched;
 
+pub use audience::Audience;
 pub use error::ExportError;
 pub use failure::{Cause, Failure};
 
@@ -97,12 +138,18 @@ pub struct Job {
     pub workspace_id: i32,
     /// `<uuid>-<unix seconds>`: the response's `object_prefix`.
     pub object_prefix: String,
+    pub audience: Audience,
+    /// The segment in the paths of its files.
     pub segment_id: Uuid,
+    /// Users per file, as requested; none means the worker's setting.
+    pub users_per_file: Option<u32>,
     /// `fields_to_export`, as requested.
     pub fields: Vec<String>,
     pub format: Format,
     /// The workspace's own storage; none means the ZIP behind `url`.
     pub storage_id: Option<Uuid>,
+    /// The destination that the request chose; none means the workspace's default.
+    pub destination: Option<String>,
     pub callback_endpoint: Option<String>,
     pub request_id: String,
     pub requested_at: i64,
@@ -135,7 +182,7 @@ impl State {
 }
 
 /// The progress of a job. Times are milliseconds since the epoch.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
     pub state: State,
     /// From `running` on.
@@ -158,6 +205,8 @@ pub struct Progress {
     pub expires_at: Option<i64>,
     /// The attempt that wrote the ZIP behind `url`.
     pub archive: Option<i32>,
+    /// SHA-256 of the manifest of a finished export; none if the release before finished it.
+    pub manifest_sha256: Option<Vec<u8>>,
     /// The customer's text of a failure.
     pub error: Option<String>,
 }
@@ -172,8 +221,17 @@ impl Progress {
 /// The result of planning; stored as JSON in the job's row, and never computed again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The group's slices, ascending.
+    /// The slices of its users, ascending.
     pub slices: Vec<i16>,
+    /// The attempt at planning that wrote the [members](members) of the parts. None: each part has
+    /// all users of its range.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub members: Option<i32>,
+    /// The audience of a segment at that moment, and when that was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment: Option<PlannedSegment>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_at: Option<i64>,
     /// Users created later are not part of this export. None: a worker of the previous release
     /// planned it with `youngest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -190,6 +248,13 @@ pub struct Plan {
     /// The workspace's currency, and the value of other currencies in millionths of it.
     pub currency: String,
     pub exchange_rates: std::collections::BTreeMap<String, i64>,
+}
+
+/// A segment at the moment of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedSegment {
+    pub name: String,
+    pub audience: serde_json::Value,
 }
 
 impl Job {

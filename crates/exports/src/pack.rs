@@ -7,28 +7,29 @@
 //! not.
 
 use std::io;
-use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use sha2::{Digest as _, Sha256};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::archive::{Packed, Packer, Shape};
+use super::chunk::{self, Chunk};
 use super::fields::FieldSet;
-use super::part_rows::PartRow;
+use super::members::Selection;
+use super::part_rows::{PartRow, Sha256Hash};
 use super::project::{Broken, Projector};
 use super::telemetry::stage;
 use super::{ExportError, Failure, Plan};
 use gateway::app::App;
 use kit::compute::{Cores, MemoryReservation};
+use people::users::listed::{self, ListedUsers};
 use people::users::moment::TransactionSnapshot;
 use people::users::scan::{self, UserRange, UserRow};
 use store::StoreError;
-
-/// Stored bytes that are projected together.
-const CHUNK: usize = 512 << 10;
 
 /// Initial reservation of a part: enough for 5,000 users of 1.4 KB.
 const FIRST_RESERVATION: usize = 20 << 20;
@@ -39,6 +40,7 @@ pub(super) struct PackSpec {
     pub workspace: i32,
     pub plan: Plan,
     pub part: PartRow,
+    pub selection: Arc<Selection>,
     pub fields: FieldSet,
     pub shape: Shape,
     pub entry_name: String,
@@ -49,9 +51,10 @@ pub(super) struct PackSpec {
 #[derive(Debug)]
 pub(super) struct PackedPart {
     pub file: Packed,
+    pub sha256: Sha256Hash,
     pub users: i64,
     pub broken: Vec<Broken>,
-    /// The memory of the file.
+    /// The memory of the file and of the selection.
     pub reserved: MemoryReservation,
 }
 
@@ -128,16 +131,32 @@ async fn read(app: &App, spec: &PackSpec, mut pipeline: Pipeline) -> Result<Pack
         Some(moment) => (moment, Uuid::max()),
         None => (&endless, spec.plan.youngest),
     };
+    let (workspace, activity) = (spec.workspace, spec.fields.needs_activity());
     let range = UserRange {
-        workspace: spec.workspace,
+        workspace,
         slices: &spec.plan.slices,
         after: spec.part.from,
         up_to: spec.part.to,
         youngest,
-        activity: spec.fields.needs_activity(),
+        activity,
     };
     let mut tx = app.store.snapshot().await?;
-    scan::read(&mut tx, &range, moment, |user| pipeline.take(&user)).await??;
+    match &*spec.selection {
+        Selection::All => {
+            scan::read(&mut tx, &range, moment, |user| pipeline.take(&user)).await??;
+        }
+        Selection::Filter(filter) => {
+            let mut filter = filter.begin();
+            let each = |user: UserRow<'_>| {
+                if filter.passes(&user.service_id) { pipeline.take(&user) } else { Ok(()) }
+            };
+            scan::read(&mut tx, &range, moment, each).await??;
+        }
+        Selection::Only(ids) => {
+            let users = ListedUsers { workspace, ids, activity };
+            listed::read(&mut tx, &users, moment, |user| pipeline.take(&user)).await??;
+        }
+    }
     tx.commit().await?;
     let reading = began.elapsed().saturating_sub(pipeline.working);
     stage("read", reading, pipeline.stored_bytes);
@@ -146,6 +165,8 @@ async fn read(app: &App, spec: &PackSpec, mut pipeline: Pipeline) -> Result<Pack
 
 /// Turns users into a file.
 struct Pipeline {
+    /// Bytes of the selection, which is held as long as the file.
+    selection_bytes: usize,
     chunk: Chunk,
     projector: Projector,
     packer: Packer,
@@ -169,6 +190,7 @@ impl Pipeline {
         stop: &CancellationToken,
     ) -> Self {
         Self {
+            selection_bytes: spec.selection.bytes(),
             chunk: Chunk::default(),
             projector: Projector::new(&spec.fields, &spec.plan),
             packer: Packer::new(spec.shape, spec.entry_name.clone(), spec.time),
@@ -186,7 +208,7 @@ impl Pipeline {
 
     fn take(&mut self, user: &UserRow<'_>) -> Result<(), PackError> {
         self.chunk.push(user);
-        if self.chunk.bytes() >= CHUNK { self.work() } else { Ok(()) }
+        if self.chunk.bytes() >= chunk::BYTES { self.work() } else { Ok(()) }
     }
 
     /// Projects the chunk, and compresses what exceeds the buffer.
@@ -195,7 +217,7 @@ impl Pipeline {
             return Err(PackError::Failed(ExportError::Stopped));
         }
         let began = Instant::now();
-        let needed = self.packer.held_bytes() + 2 * self.chunk.bytes();
+        let needed = self.selection_bytes + self.packer.held_bytes() + 2 * self.chunk.bytes();
         if needed > self.reserved.bytes() && !self.reserved.try_grow(needed) {
             return Err(PackError::OutOfMemory);
         }
@@ -233,62 +255,21 @@ impl Pipeline {
 
     fn finish(mut self) -> Result<PackedPart, PackError> {
         self.work()?;
-        let Self { packer, cores, mut reserved, users, broken, .. } = self;
+        let Self { selection_bytes, packer, cores, mut reserved, users, broken, .. } = self;
         let (file, finishing) = cores.compute(|| {
             let began = Instant::now();
             (packer.finish(), began.elapsed())
         });
         let file = file?;
-        reserved.shrink(file.bytes.len());
+        reserved.shrink(selection_bytes + file.bytes.len());
+        let (sha256, hashing) = cores.compute(|| {
+            let began = Instant::now();
+            (Sha256::digest(&file.bytes).into(), began.elapsed())
+        });
+        stage("hash", hashing, file.bytes.len() as u64);
         stage("project", self.projecting, file.raw_bytes);
         stage("compress", self.compressing + finishing, file.bytes.len() as u64);
-        Ok(PackedPart { file, users, broken, reserved })
-    }
-}
-
-/// Users read from the database, for the projector.
-#[derive(Default)]
-struct Chunk {
-    documents: String,
-    activities: Vec<u8>,
-    users: Vec<Stored>,
-}
-
-/// The position of a user in a chunk.
-struct Stored {
-    service_id: Uuid,
-    document: Range<usize>,
-    activity: Option<Range<usize>>,
-}
-
-impl Chunk {
-    fn push(&mut self, user: &UserRow<'_>) {
-        let document = self.documents.len()..self.documents.len() + user.doc.len();
-        self.documents.push_str(user.doc);
-        let activity = user.activity.map(|activity| {
-            let start = self.activities.len();
-            self.activities.extend_from_slice(activity);
-            start..self.activities.len()
-        });
-        self.users.push(Stored { service_id: user.service_id, document, activity });
-    }
-
-    fn bytes(&self) -> usize {
-        self.documents.len() + self.activities.len()
-    }
-
-    fn users(&self) -> impl Iterator<Item = UserRow<'_>> {
-        self.users.iter().map(|stored| UserRow {
-            service_id: stored.service_id,
-            doc: &self.documents[stored.document.clone()],
-            activity: stored.activity.clone().map(|range| &self.activities[range]),
-        })
-    }
-
-    fn clear(&mut self) {
-        self.documents.clear();
-        self.activities.clear();
-        self.users.clear();
+        Ok(PackedPart { file, sha256, users, broken, reserved })
     }
 }
 
@@ -310,6 +291,9 @@ mod tests {
             workspace: 1,
             plan: Plan {
                 slices: vec![0],
+                members: None,
+                segment: None,
+                planned_at: None,
                 moment: None,
                 youngest: Uuid::max(),
                 first_day: date(2026, 8, 24),
@@ -320,6 +304,7 @@ mod tests {
                 exchange_rates: Default::default(),
             },
             part: PartRow { from: first, to: first },
+            selection: Arc::new(Selection::All),
             fields: FieldSet::parse(&["email".into()]).unwrap(),
             shape: Shape::Gzip,
             entry_name: "part.json".into(),
@@ -372,6 +357,18 @@ mod tests {
         let pipeline = pipeline(memory.reserve(KIB).await, &CancellationToken::new());
         let part = pipeline.finish().unwrap();
         assert_eq!((part.users, part.file.raw_bytes, part.broken.len()), (0, 0, 0));
+    }
+
+    #[tokio::test]
+    async fn the_found_users_count_as_memory() {
+        let memory = Memory::new(1 << 20);
+        let selection = Arc::new(Selection::Only(vec![Uuid::nil(); 1_000]));
+        let spec = PackSpec { selection, ..spec() };
+        let reserved = memory.reserve(KIB).await;
+        let pipeline = Pipeline::new(&Cores::new(1), &spec, reserved, &CancellationToken::new());
+        let part = pipeline.finish().unwrap();
+        let expected = 16_000 + part.file.bytes.len();
+        assert_eq!(part.reserved.bytes(), expected.next_multiple_of(KIB));
     }
 
     #[tokio::test]

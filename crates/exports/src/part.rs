@@ -6,6 +6,7 @@
 //! only the worker with the valid claim is counted.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -14,14 +15,16 @@ use tokio_util::sync::CancellationToken;
 use super::archive::Shape;
 use super::error::check_stop;
 use super::fields::FieldSet;
+use super::members::{Members, Selection};
 use super::pack::{self, PackSpec, PackedPart};
-use super::part_rows::{PartResult, PartRow, Winner};
+use super::part_rows::{self, PartResult, PartRow, Sha256Hash, Winner};
 use super::{ExportError, Failure, Format, Job, Plan, paths, rows, state, telemetry};
 use gateway::app::App;
 use gateway::workspaces;
 use kit::clock;
 use kit::fail_point;
 use objects::{Head, ObjectError, Objects, Put, PutOptions};
+use store::StoreError;
 use store::claims::{self, Claim};
 use store::documents::unknown;
 
@@ -45,6 +48,7 @@ struct Task {
     job: Job,
     plan: Plan,
     part: PartRow,
+    selection: Arc<Selection>,
     fields: FieldSet,
 }
 
@@ -56,7 +60,8 @@ impl Task {
         telemetry::note_request(&job);
         let fields = FieldSet::parse(&job.fields)
             .map_err(|_| unknown("export_jobs.fields", job.id, &job.fields.join(", ")))?;
-        Ok(Some(Self { claim: *claim, job, plan, part, fields }))
+        let selection = Arc::new(selection(app, claim, &plan).await?);
+        Ok(Some(Self { claim: *claim, job, plan, part, selection, fields }))
     }
 
     async fn run(&self, app: &App, stop: &CancellationToken) -> Result<(), ExportError> {
@@ -84,6 +89,7 @@ impl Task {
             workspace: self.job.workspace_id,
             plan: self.plan.clone(),
             part: self.part,
+            selection: self.selection.clone(),
             fields: self.fields.clone(),
             shape: self.shape(),
             entry_name: self.job.entry_name(self.claim.item),
@@ -112,7 +118,7 @@ impl Task {
         objects: &Objects,
         packed: PackedPart,
     ) -> Result<PartResult, ExportError> {
-        let PackedPart { file, users, broken, reserved } = packed;
+        let PackedPart { file, sha256, users, broken, reserved } = packed;
         let is_empty = users == 0 && (!self.is_own() || self.claim.attempt == 1);
         if is_empty || !broken.is_empty() {
             let broken = broken.into_iter().map(|user| (user.service_id, user.reason)).collect();
@@ -123,6 +129,7 @@ impl Task {
             raw_bytes: signed(file.raw_bytes),
             bytes: signed(file.bytes.len() as u64),
             crc32: file.crc32,
+            sha256: Some(sha256),
             broken: Vec::new(),
         };
         let began = Instant::now();
@@ -151,9 +158,19 @@ impl Task {
     }
 }
 
+/// How the part finds its users: those that the plan wrote down, if it did.
+async fn selection(app: &App, claim: &Claim, plan: &Plan) -> Result<Selection, ExportError> {
+    let Some(attempt) = plan.members else { return Ok(Selection::All) };
+    let members = part_rows::members(&app.store, claim.job, attempt, claim.item).await?;
+    let members = members.ok_or_else(|| {
+        let (part, job) = (claim.item, claim.job);
+        StoreError::Corrupt(format!("the members of part {part} of export job {job}"))
+    })?;
+    Ok(Members::decode(&members)?.selection())
+}
+
 /// Writes a part's file with the name that all attempts share, and `result` as its metadata. If an
-/// earlier attempt was faster, returns the result in its metadata, or `result` if the credentials
-/// cannot read it.
+/// earlier attempt was faster, returns the result in its metadata.
 pub async fn write_once(
     objects: &Objects,
     path: &str,
@@ -168,14 +185,24 @@ pub async fn write_once(
     let head = match objects.head(path).await {
         Ok(Some(head)) => head,
         Ok(None) => return Err(ExportError::Transient(Failure::vanished(path))),
-        // A key that may only write: the existing file has the same range of users.
-        Err(ObjectError::Refused(_)) => return Ok(result),
-        Err(error) => return Err(ExportError::Own(error)),
+        // Its users and bytes may differ from these, so they would be unknown.
+        Err(error) => return Err(unreadable(path, error)),
     };
     let earlier = from_metadata(&head);
     let earlier = earlier.ok_or_else(|| ExportError::Permanent(Failure::file_conflict(path)))?;
     tracing::info!(path, "reused a file from an earlier attempt");
     Ok(earlier)
+}
+
+/// The error of own storage from which a file of the export cannot be read; says what to grant.
+pub(super) fn unreadable(path: &str, error: ObjectError) -> ExportError {
+    ExportError::Own(match error {
+        ObjectError::Refused(reason) => ObjectError::Refused(format!(
+            "{reason}. {path} already exists, and Longshore must read it: grant the right to read \
+             files (s3:GetObject in S3, read in an Azure SAS)"
+        )),
+        error => error,
+    })
 }
 
 fn signed(bytes: u64) -> i64 {
@@ -196,16 +223,23 @@ const USERS: &str = "users";
 const RAW_BYTES: &str = "rawbytes";
 const BYTES: &str = "bytes";
 const CRC32: &str = "crc32";
+const SHA256: &str = "sha256";
 
 fn to_metadata(result: &PartResult) -> BTreeMap<String, String> {
     let value = |name: &str, value: i64| (name.to_owned(), value.to_string());
-    [
+    let mut metadata: BTreeMap<String, String> = [
         value(USERS, result.users),
         value(RAW_BYTES, result.raw_bytes),
         value(BYTES, result.bytes),
         value(CRC32, result.crc32.into()),
     ]
-    .into()
+    .into();
+    metadata.extend(result.sha256.map(|hash| (SHA256.to_owned(), hex::encode(hash))));
+    metadata
+}
+
+fn read_hash(text: &str) -> Option<Sha256Hash> {
+    hex::decode(text).ok()?.try_into().ok()
 }
 
 /// Whether a file is the one with which a part was counted.
@@ -225,6 +259,8 @@ fn from_metadata(head: &Head) -> Option<PartResult> {
         raw_bytes: count(RAW_BYTES)?,
         bytes: count(BYTES)?,
         crc32: u32::try_from(count(CRC32)?).ok()?,
+        // A worker of the release before does not write it.
+        sha256: head.metadata.get(SHA256).and_then(|hash| read_hash(hash)),
         broken: Vec::new(),
     };
     (result.bytes == signed(head.size)).then_some(result)
@@ -240,6 +276,7 @@ mod tests {
             raw_bytes: 7_000_000,
             bytes: 12,
             crc32: u32::MAX,
+            sha256: Some([7; 32]),
             broken: vec![],
         }
     }
@@ -262,5 +299,14 @@ mod tests {
                 assert_eq!(from_metadata(&head), None, "{name} {wrong:?}");
             }
         }
+    }
+
+    #[test]
+    fn refused_reads_name_the_right_to_grant() {
+        let refused = |error| unreadable("a/b.zip", error).failure().message;
+        let message = refused(ObjectError::Refused("access denied".into()));
+        assert!(message.contains("s3:GetObject") && message.contains("a/b.zip"), "{message}");
+        let other = refused(ObjectError::Unavailable("connection reset".into()));
+        assert!(!other.contains("s3:GetObject"), "{other}");
     }
 }

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use people::users::Position;
 use store::claims::Claim;
-use store::{StoreError, Tx, from_row, insert_rows, on};
+use store::{Store, StoreError, Tx, from_row, insert_rows, on};
 
 /// The range of a part: the users after `from`, up to and including `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,9 @@ impl From<PartColumns> for PartRow {
     }
 }
 
+/// A SHA-256.
+pub type Sha256Hash = [u8; 32];
+
 /// The result of a part.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct PartResult {
@@ -41,6 +44,8 @@ pub struct PartResult {
     pub bytes: i64,
     /// CRC-32 of the lines.
     pub crc32: u32,
+    /// Of the written object; none if it is from a program of the release before.
+    pub sha256: Option<Sha256Hash>,
     /// Users whose stored document is unreadable, and why.
     pub broken: Vec<(Uuid, String)>,
 }
@@ -54,6 +59,24 @@ pub struct Winner {
     pub raw_bytes: u64,
     pub bytes: u64,
     pub crc32: u32,
+    pub sha256: Option<Sha256Hash>,
+    /// The range that the part was planned for.
+    pub range: PartRow,
+}
+
+/// The stored columns of a [`Winner`].
+struct WinnerColumns {
+    part: i64,
+    attempt: i32,
+    users: i64,
+    raw_bytes: i64,
+    bytes: i64,
+    crc32: i64,
+    sha256: Option<Vec<u8>>,
+    range: PartColumns,
+}
+from_row! {
+    WinnerColumns { part, attempt, users, raw_bytes, bytes, crc32, sha256 } flatten { range }
 }
 
 /// Writes a job's parts, numbered from 1: part n ends with `ends[n - 1]` and starts after the one
@@ -85,6 +108,51 @@ pub async fn insert_parts(
     Ok(())
 }
 
+/// Writes the [members](super::members) of some parts, as the claim's attempt at planning found
+/// them.
+pub(super) async fn put_members(
+    tx: &mut Tx,
+    claim: &Claim,
+    parts: &[(i64, Vec<u8>)],
+) -> Result<(), StoreError> {
+    insert_rows!(tx, "export_members", parts, |part| {
+        job_id: claim.job,
+        attempt: claim.attempt,
+        part: part.0,
+        users: part.1.as_slice(),
+    }, "ON CONFLICT (job_id, attempt, part) DO UPDATE SET users = excluded.users");
+    Ok(())
+}
+
+/// The stored members of a part.
+pub(super) async fn members(
+    store: &Store,
+    job: Uuid,
+    attempt: i32,
+    part: i64,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    const MEMBERS: &str =
+        "SELECT users FROM export_members WHERE job_id = $1 AND attempt = $2 AND part = $3";
+    Ok(match store {
+        Store::Postgres { pool, .. } => {
+            sqlx::query_scalar(MEMBERS)
+                .bind(job)
+                .bind(attempt)
+                .bind(part)
+                .fetch_optional(pool)
+                .await?
+        }
+        Store::Sqlite { read, .. } => {
+            sqlx::query_scalar(MEMBERS)
+                .bind(job)
+                .bind(attempt)
+                .bind(part)
+                .fetch_optional(read)
+                .await?
+        }
+    })
+}
+
 /// Marks a part as finished by the claim's attempt.
 pub(super) async fn mark_done(
     tx: &mut Tx,
@@ -93,11 +161,13 @@ pub(super) async fn mark_done(
 ) -> Result<(), StoreError> {
     on!(tx, c => sqlx::query(
         "UPDATE export_parts
-         SET done = TRUE, attempt = $3, users = $4, raw_bytes = $5, bytes = $6, crc32 = $7
+         SET done = TRUE, attempt = $3, users = $4, raw_bytes = $5, bytes = $6, crc32 = $7,
+             sha256 = $8
          WHERE job_id = $1 AND part = $2",
     )
     .bind(claim.job).bind(claim.item).bind(claim.attempt)
     .bind(result.users).bind(result.raw_bytes).bind(result.bytes).bind(i64::from(result.crc32))
+    .bind(result.sha256.as_ref().map(|hash| hash.as_slice()))
     .execute(c).await?.rows_affected());
     insert_rows!(tx, "export_broken_users", result.broken, |broken| {
         job_id: claim.job,
@@ -109,21 +179,27 @@ pub(super) async fn mark_done(
 
 /// A job's finished parts, in order.
 pub async fn winners(tx: &mut Tx, job: Uuid) -> Result<Vec<Winner>, StoreError> {
-    let rows = on!(tx, c => sqlx::query_as::<_, (i64, i32, i64, i64, i64, i64)>(
-        "SELECT part, attempt, users, raw_bytes, bytes, crc32 FROM export_parts
-         WHERE job_id = $1 AND done ORDER BY part",
+    let rows = on!(tx, c => sqlx::query_as::<_, WinnerColumns>(
+        "SELECT part, attempt, users, raw_bytes, bytes, crc32, sha256,
+                from_slice, from_id, to_slice, to_id
+         FROM export_parts WHERE job_id = $1 AND done ORDER BY part",
     )
     .bind(job).fetch_all(c).await?);
     rows.into_iter()
-        .map(|(part, attempt, users, raw_bytes, bytes, crc32)| {
-            let corrupt = |_| StoreError::Corrupt(format!("part {part} of export job {job}"));
+        .map(|row| {
+            let corrupt = || StoreError::Corrupt(format!("part {} of export job {job}", row.part));
             Ok(Winner {
-                part,
-                attempt,
-                users,
-                raw_bytes: u64::try_from(raw_bytes).map_err(corrupt)?,
-                bytes: u64::try_from(bytes).map_err(corrupt)?,
-                crc32: u32::try_from(crc32).map_err(corrupt)?,
+                part: row.part,
+                attempt: row.attempt,
+                users: row.users,
+                raw_bytes: u64::try_from(row.raw_bytes).map_err(|_| corrupt())?,
+                bytes: u64::try_from(row.bytes).map_err(|_| corrupt())?,
+                crc32: u32::try_from(row.crc32).map_err(|_| corrupt())?,
+                sha256: row
+                    .sha256
+                    .map(|hash| Sha256Hash::try_from(hash).map_err(|_| corrupt()))
+                    .transpose()?,
+                range: row.range.into(),
             })
         })
         .collect()
@@ -144,7 +220,11 @@ pub async fn broken_users(
 
 /// Deletes the parts of a job that no longer needs them.
 pub async fn delete_parts(tx: &mut Tx, job: Uuid) -> Result<(), StoreError> {
-    on!(tx, c => sqlx::query("DELETE FROM export_parts WHERE job_id = $1")
-        .bind(job).execute(c).await?.rows_affected());
+    for statement in [
+        "DELETE FROM export_members WHERE job_id = $1",
+        "DELETE FROM export_parts WHERE job_id = $1",
+    ] {
+        on!(tx, c => sqlx::query(statement).bind(job).execute(c).await?.rows_affected());
+    }
     Ok(())
 }

@@ -29,8 +29,19 @@ pub fn archive(job: Uuid, attempt: i32) -> String {
     format!("{}archive.{attempt}.zip", private_folder(job))
 }
 
-/// The export of an [`archive`] with this path.
-pub fn job_of_archive(path: &str) -> Option<Uuid> {
+/// An object that proves an export, next to its folder in own storage.
+pub fn own_proof(own_folder: &str, suffix: &str) -> String {
+    format!("{}{suffix}", own_folder.trim_end_matches('/'))
+}
+
+/// An object that proves an export without own storage.
+pub fn private_proof(job: Uuid, suffix: &str) -> String {
+    format!("{}export{suffix}", private_folder(job))
+}
+
+/// The export of an [`archive`] or of a [`private_proof`] with this path.
+pub fn job_of_download(path: &str) -> Option<Uuid> {
     let (job, name) = path.strip_prefix("exports/")?.split_once('/')?;
-    name.starts_with("archive.").then(|| Uuid::try_parse(job).ok())?
+    let is_served = name.starts_with("archive.") || name.starts_with("export.");
+    is_served.then(|| Uuid::try_parse(job).ok())?
 }

@@ -66,6 +66,17 @@ pub struct Projector {
 
 impl Projector {
     pub fn new(fields: &FieldSet, plan: &Plan) -> Self {
+        let days = (plan.first_day, plan.last_day);
+        Self::for_days(fields, days, &plan.currency, &plan.exchange_rates)
+    }
+
+    /// Creates lines with the activity from the first to the last of these days.
+    pub fn for_days(
+        fields: &FieldSet,
+        (first_day, last_day): (Date, Date),
+        currency: &str,
+        exchange_rates: &BTreeMap<String, i64>,
+    ) -> Self {
         Self {
             members: fields.members().filter(|member| !ACTIVITY_FIELDS.contains(member)).collect(),
             service_id: fields.service_id_name().to_owned(),
@@ -77,10 +88,10 @@ impl Projector {
             purchases: fields.wants(PURCHASES),
             custom_events: fields.wants(CUSTOM_EVENTS),
             total_revenue: fields.wants(TOTAL_REVENUE),
-            first_day: plan.first_day,
-            last_day: plan.last_day,
-            currency: plan.currency.clone(),
-            exchange_rates: plan.exchange_rates.clone(),
+            first_day,
+            last_day,
+            currency: currency.to_owned(),
+            exchange_rates: exchange_rates.clone(),
         }
     }
 

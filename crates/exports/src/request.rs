@@ -3,9 +3,12 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
+use super::destination::Destination;
 use super::fields::{CUSTOM_ATTRIBUTES, FieldSet, MAX_BYTES, MAX_NAMES, exportable};
-use super::{Format, warnings};
+use super::{Audience, Format, audience, warnings};
+use gateway::formats::exactly_one;
 use gateway::{ApiError, fields};
 use runtime::outbound;
 
@@ -23,6 +26,81 @@ pub struct ExportRequest {
     /// Format of the files in own storage. A download URL always returns one ZIP.
     #[schemars(extend("default" = Format::default()))]
     output_format: Option<Format>,
+    destination: Option<Destination>,
+    users_per_file: Option<UsersPerFile>,
+    /// If true, nothing is exported. The response (200) estimates the export, and has the result of
+    /// a test write to the destination.
+    #[schemars(extend("default" = false))]
+    dry_run: Option<bool>,
+}
+
+/// A request for an export of a segment.
+#[derive(Debug, JsonSchema)]
+#[schemars(transform = exactly_one(&["segment_id", "audience"]))]
+pub struct SegmentExportRequest {
+    #[serde(flatten)]
+    _target: Target,
+    #[serde(flatten)]
+    _export: ExportRequest,
+}
+
+/// The users of an export of a segment.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Target {
+    /// A segment of the workspace, from `GET /segments/list`. The segment `All users` has every
+    /// user.
+    #[schemars(extend("format" = "uuid"))]
+    segment_id: Option<String>,
+    /// The users in this audience, as of the start of the export.
+    audience: Option<people::audience::Audience>,
+}
+
+impl Target {
+    /// The audience, and its segment id. A segment id that is not a UUID is of no segment.
+    pub fn read(self, workspace: i32) -> Result<(Audience, Uuid), ApiError> {
+        match (self.segment_id, self.audience) {
+            (Some(id), None) => {
+                let id = Uuid::try_parse(&id).map_err(|_| unknown_segment())?;
+                Ok((Audience::Segment, id))
+            }
+            (None, Some(audience)) => {
+                let audience = audience.to_json();
+                let id = audience::id_of_connected(workspace, &audience);
+                Ok((Audience::Connected(audience), id))
+            }
+            _ => Err(ApiError::invalid_field("exactly one of segment_id and audience is required")),
+        }
+    }
+}
+
+/// The error for a segment that the workspace does not have.
+pub fn unknown_segment() -> ApiError {
+    ApiError::invalid_field("segment_id does not match a segment in this workspace")
+}
+
+/// Maximum number of users in a file.
+pub const MAX_USERS_PER_FILE: u32 = 500_000;
+
+/// How many users a file has.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(try_from = "u64")]
+#[schemars(
+    with = "u32",
+    inline,
+    description = "The maximum number of users in a file. Unless it is set, the service decides, \
+                   and uses 5,000 by default.",
+    extend("minimum" = 1, "maximum" = MAX_USERS_PER_FILE),
+)]
+struct UsersPerFile(u32);
+
+impl TryFrom<u64> for UsersPerFile {
+    type Error = String;
+
+    fn try_from(users: u64) -> Result<Self, String> {
+        let users = u32::try_from(users).ok();
+        let users = users.filter(|users| (1..=MAX_USERS_PER_FILE).contains(users));
+        users.map(Self).ok_or_else(|| format!("must be 1 to {MAX_USERS_PER_FILE}"))
+    }
 }
 
 /// Names of fields of the user record.
@@ -41,7 +119,7 @@ pub struct ExportRequest {
         { "type": "string", "pattern": format!(r"^{CUSTOM_ATTRIBUTES}\.[^\u0000]+$") },
     ] }),
 )]
-struct FieldNames(Vec<String>);
+pub(crate) struct FieldNames(pub(crate) Vec<String>);
 
 impl TryFrom<Vec<String>> for FieldNames {
     type Error = String;
@@ -57,7 +135,10 @@ impl TryFrom<Vec<String>> for FieldNames {
 pub struct ExportOptions {
     pub fields: Vec<String>,
     pub format: Format,
+    pub destination: Option<String>,
+    pub users_per_file: Option<u32>,
     pub callback_endpoint: Option<String>,
+    pub dry_run: bool,
     /// Warnings about unknown fields.
     pub warnings: Vec<String>,
 }
@@ -69,6 +150,28 @@ impl ExportOptions {
         check_address: impl Fn(&str) -> Result<String, String>,
     ) -> Result<Self, ApiError> {
         let request: ExportRequest = fields::read(body)?;
+        Self::check(request, body, fields::names::<ExportRequest>(), check_address)
+    }
+
+    /// Reads the fields of a request for a segment, and its users.
+    pub fn read_with_target(
+        body: &Map<String, Value>,
+        workspace: i32,
+        check_address: impl Fn(&str) -> Result<String, String>,
+    ) -> Result<(Audience, Uuid, Self), ApiError> {
+        let (target, request) = fields::read_both::<Target, ExportRequest>(body)?;
+        let known = [fields::names::<Target>(), fields::names::<ExportRequest>()].concat();
+        let options = Self::check(request, body, &known, check_address)?;
+        let (audience, segment_id) = target.read(workspace)?;
+        Ok((audience, segment_id, options))
+    }
+
+    fn check(
+        request: ExportRequest,
+        body: &Map<String, Value>,
+        known: &[&str],
+        check_address: impl Fn(&str) -> Result<String, String>,
+    ) -> Result<Self, ApiError> {
         let address = request.callback_endpoint.filter(|address| !address.is_empty());
         // The parsed URL, which is what the service requests: the raw text may have characters that
         // a URL cannot have.
@@ -76,9 +179,12 @@ impl ExportOptions {
         Ok(Self {
             fields: request.fields_to_export.0,
             format: request.output_format.unwrap_or_default(),
+            destination: request.destination.map(|destination| destination.0),
+            users_per_file: request.users_per_file.map(|users| users.0),
             callback_endpoint: callback_endpoint
                 .map_err(|error| ApiError::invalid_field(format!("callback_endpoint: {error}")))?,
-            warnings: warnings::unknown_fields(body, fields::names::<ExportRequest>()),
+            dry_run: request.dry_run.unwrap_or_default(),
+            warnings: warnings::unknown_fields(body, known),
         })
     }
 }
@@ -127,23 +233,38 @@ mod tests {
         let bare = ExportOptions {
             fields: fields.clone(),
             format: Format::Zip,
+            destination: None,
+            users_per_file: None,
             callback_endpoint: None,
+            dry_run: false,
             warnings: Vec::new(),
         };
         let nothing = json!({
             "fields_to_export": fields, "output_format": null, "callback_endpoint": null,
+            "destination": null, "dry_run": null,
         });
         assert_eq!(read(nothing), Ok(bare.clone()));
         let empty = json!({ "fields_to_export": fields, "callback_endpoint": "" });
         assert_eq!(read(empty), Ok(bare));
         let full = json!({
-            "fields_to_export": fields, "output_format": "gzip", "callback_endpoint": "https://a.b/c"
+            "fields_to_export": fields, "output_format": "gzip",
+            "callback_endpoint": "https://a.b/c", "destination": "lake", "users_per_file": 500_000,
+            "dry_run": true,
         });
+        let destination = Some("lake".to_owned());
         let callback_endpoint = Some("https://a.b/c".to_owned());
         let warnings = Vec::new();
         assert_eq!(
             read(full),
-            Ok(ExportOptions { fields, format: Format::Gzip, callback_endpoint, warnings })
+            Ok(ExportOptions {
+                fields,
+                format: Format::Gzip,
+                destination,
+                users_per_file: Some(500_000),
+                callback_endpoint,
+                dry_run: true,
+                warnings,
+            })
         );
     }
 
@@ -162,6 +283,15 @@ mod tests {
             ("fields_to_export", json!(["x".repeat(64 << 10), "y"])),
             ("callback_endpoint", json!(["https://a.b"])),
             ("callback_endpoint", json!("ftp://a.b")),
+            ("users_per_file", json!(0)),
+            ("users_per_file", json!(500_001)),
+            ("users_per_file", json!(-1)),
+            ("users_per_file", json!(1.5)),
+            ("users_per_file", json!("5")),
+            ("dry_run", json!("true")),
+            ("destination", json!("")),
+            ("destination", json!("My Lake")),
+            ("destination", json!({ "name": "lake" })),
         ] {
             let mut body = json!({ "fields_to_export": ["email"] });
             body[member] = wrong.clone();
@@ -169,6 +299,35 @@ mod tests {
             assert!(text.contains(member), "{wrong}: {text}");
         }
         assert!(read(json!({})).unwrap_err().contains("fields_to_export"));
+    }
+
+    #[test]
+    fn a_segment_or_an_audience_is_exported() {
+        let id = Uuid::from_u128(7);
+        let audience = json!({ "email_subscription_status": {
+            "comparison": "is", "value": "opted_in" } });
+        let read = |mut body: Value| {
+            body["fields_to_export"] = json!(["email"]);
+            let Value::Object(body) = body else { panic!("{body}") };
+            let read = ExportOptions::read_with_target(&body, 1, |_| Err("none".into()));
+            read.map(|(audience, segment_id, _)| (audience, segment_id))
+        };
+        let read_segment = read(json!({ "segment_id": id, "audience": null }));
+        assert_eq!(read_segment.unwrap(), (Audience::Segment, id));
+        let (connected, of_audience) = read(json!({ "audience": audience })).unwrap();
+        assert_eq!(connected, Audience::Connected(audience.clone()));
+        assert_eq!(of_audience, audience::id_of_connected(1, &audience));
+        for wrong in [
+            json!({}),
+            json!({ "segment_id": id, "audience": audience }),
+            json!({ "segment_id": "gold" }),
+            json!({ "segment_id": 7 }),
+            json!({ "audience": { "AND": [] } }),
+            json!({ "segment_id": id, "external_ids": ["a"] }),
+            json!({ "segment_id": id, "since": "2026-01-01" }),
+        ] {
+            assert!(read(wrong.clone()).is_err(), "{wrong}");
+        }
     }
 
     fn is_described(address: &str) -> bool {

@@ -8,7 +8,7 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::part_rows::PartColumns;
-use super::{Failure, Format, Job, Plan, Progress, State};
+use super::{Audience, Failure, Format, Job, Plan, Progress, State};
 use runtime::kinds;
 use store::documents::{parsed, unknown};
 use store::{Store, StoreError, Tx, execute, from_row, on, to_json};
@@ -20,22 +20,25 @@ struct JobColumns {
     id: Uuid,
     workspace_id: i32,
     object_prefix: String,
+    audience: Option<String>,
     segment_id: Uuid,
+    users_per_file: Option<i64>,
     fields: String,
     format: String,
     storage_id: Option<Uuid>,
+    destination: Option<String>,
     callback_endpoint: Option<String>,
     request_id: String,
     requested_at: i64,
 }
 from_row! {
     JobColumns {
-        id, workspace_id, object_prefix, segment_id, fields, format, storage_id, callback_endpoint,
-        request_id, requested_at,
+        id, workspace_id, object_prefix, audience, segment_id, users_per_file, fields, format,
+        storage_id, destination, callback_endpoint, request_id, requested_at,
     }
 }
 
-struct JobRow {
+pub(super) struct JobRow {
     job: JobColumns,
     state: String,
     plan: Option<String>,
@@ -51,12 +54,14 @@ struct JobRow {
     finished_at: Option<i64>,
     expires_at: Option<i64>,
     archive: Option<i32>,
+    manifest_sha256: Option<Vec<u8>>,
     error: Option<String>,
 }
 from_row! {
     JobRow {
         state, plan, users, parts, parts_left, users_done, files_done, bytes_done, broken_users,
-        started_at, completed_at, finished_at, expires_at, archive, error,
+        started_at, completed_at, finished_at, expires_at, archive,
+        manifest_sha256, error,
     } flatten { job }
 }
 
@@ -66,7 +71,7 @@ fn select_jobs(clauses: &str) -> AssertSqlSafe<String> {
 }
 
 /// The same without the large columns: no fields, and no plan.
-fn select_small_jobs(clauses: &str) -> AssertSqlSafe<String> {
+pub(super) fn select_small_jobs(clauses: &str) -> AssertSqlSafe<String> {
     select_jobs_with("'[]'", "CAST(NULL AS TEXT)", clauses)
 }
 
@@ -77,12 +82,13 @@ fn select_jobs_with(fields: &str, plan: &str, clauses: &str) -> AssertSqlSafe<St
     let bytes_done = sum_of_shards("bytes_done");
     let broken_users = sum_of_shards("broken_users");
     AssertSqlSafe(format!(
-        "SELECT id, workspace_id, object_prefix, segment_id, state, {fields} AS fields, format,
-             storage_id, callback_endpoint, request_id, requested_at, {plan} AS plan, users, parts,
+        "SELECT id, workspace_id, object_prefix, audience, segment_id, users_per_file, state,
+             {fields} AS fields, format, storage_id, destination, callback_endpoint, request_id,
+             requested_at, {plan} AS plan, users, parts,
              CASE WHEN parts IS NOT NULL THEN {parts_left} END AS parts_left,
              {users_done} AS users_done, {files_done} AS files_done, {bytes_done} AS bytes_done,
              {broken_users} AS broken_users,
-             started_at, completed_at, finished_at, expires_at, archive, error
+             started_at, completed_at, finished_at, expires_at, archive, manifest_sha256, error
          FROM export_jobs {clauses}"
     ))
 }
@@ -98,17 +104,31 @@ fn sum_of_shards(column: &str) -> String {
 /// Writes a new job, in state `queued`.
 pub async fn insert(tx: &mut Tx, job: &Job) -> Result<(), StoreError> {
     let fields = to_json(&job.fields)?;
+    let audience = match &job.audience {
+        Audience::ControlGroup => None,
+        audience => Some(to_json(audience)?),
+    };
     on!(tx, c => sqlx::query(
         "INSERT INTO export_jobs (id, workspace_id, object_prefix, segment_id, state, fields,
                                   format, storage_id, callback_endpoint, request_id,
-                                  requested_at, queued_at)
-         VALUES ($1, $2, $3, $4, 'queued', $5, $6, $7, $8, $9, $10, $10)",
+                                  requested_at, queued_at, destination, audience, users_per_file)
+         VALUES ($1, $2, $3, $4, 'queued', $5, $6, $7, $8, $9, $10, $10, $11, $12, $13)",
     )
     .bind(job.id).bind(job.workspace_id).bind(&job.object_prefix).bind(job.segment_id)
-    .bind(fields).bind(job.format.name()).bind(job.storage_id).bind(&job.callback_endpoint)
-    .bind(&job.request_id).bind(job.requested_at)
+    .bind(fields).bind(stored_format(job)).bind(job.storage_id).bind(&job.callback_endpoint)
+    .bind(&job.request_id).bind(job.requested_at).bind(&job.destination)
+    .bind(audience).bind(job.users_per_file.map(i64::from))
     .execute(c).await?.rows_affected());
     Ok(())
+}
+
+/// Before the format of an export of other users than the control group: programs of the release
+/// before leave an export with an unknown format to newer ones.
+const OF_AUDIENCE: &str = "audience:";
+
+fn stored_format(job: &Job) -> String {
+    let prefix = if job.audience == Audience::ControlGroup { "" } else { OF_AUDIENCE };
+    format!("{prefix}{}", job.format.name())
 }
 
 pub async fn load(tx: &mut Tx, id: Uuid) -> Result<Option<(Job, Progress)>, StoreError> {
@@ -126,8 +146,8 @@ struct PartToDo {
 from_row! { PartToDo { plan } flatten { job, part } }
 
 const PART_TO_DO: &str = "
-    SELECT id, workspace_id, object_prefix, segment_id, fields, format, storage_id,
-           callback_endpoint, request_id, requested_at, plan,
+    SELECT id, workspace_id, object_prefix, audience, segment_id, users_per_file, fields, format,
+           storage_id, destination, callback_endpoint, request_id, requested_at, plan,
            from_slice, from_id, to_slice, to_id
     FROM export_jobs JOIN export_parts ON job_id = id
     WHERE id = $1 AND state = 'running' AND part = $2 AND NOT done";
@@ -179,18 +199,33 @@ impl ListPosition {
     pub const START: Self = Self { requested_at: i64::MAX, id: Uuid::max() };
 }
 
+/// The exports that a list shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Visible {
+    pub of_control_group: bool,
+    pub of_segments: bool,
+}
+
+impl Visible {
+    pub const ALL: Self = Self { of_control_group: true, of_segments: true };
+}
+
 /// A workspace's jobs, newest first, those after `after`; without large columns (fields and plan).
 pub async fn latest(
     tx: &mut Tx,
     workspace: i32,
+    visible: Visible,
     after: ListPosition,
     limit: i64,
 ) -> Result<Vec<(Job, Progress)>, StoreError> {
+    let Visible { of_control_group, of_segments } = visible;
     on!(tx, c => sqlx::query_as::<_, JobRow>(select_small_jobs(
         "WHERE workspace_id = $1 AND (requested_at, id) < ($2, $3)
+           AND CASE WHEN audience IS NULL THEN $5 ELSE $6 END
          ORDER BY requested_at DESC, id DESC LIMIT $4"
     ))
-    .bind(workspace).bind(after.requested_at).bind(after.id).bind(limit).fetch_all(c).await?)
+    .bind(workspace).bind(after.requested_at).bind(after.id).bind(limit)
+    .bind(of_control_group).bind(of_segments).fetch_all(c).await?)
     .into_iter()
     .map(read)
     .collect()
@@ -356,11 +391,12 @@ pub async fn begin_finishing(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<i
     .bind(id).bind(now).fetch_optional(c).await?))
 }
 
-/// `finishing` to `done`. `archive` is the attempt that wrote the ZIP behind `url`, and
+/// `finishing` to `done`, with the hash of the manifest. `archive` is the attempt that wrote the ZIP behind `url`, and
 /// `expires_at` the end of its URL; none with own storage.
 pub async fn complete(
     tx: &mut Tx,
     id: Uuid,
+    manifest_sha256: &[u8],
     archive: Option<i32>,
     expires_at: Option<i64>,
     now: i64,
@@ -368,10 +404,10 @@ pub async fn complete(
     let changed = on!(tx, c => sqlx::query(
         "UPDATE export_jobs
          SET state = 'done', archive = $2, expires_at = $3, finished_at = $4,
-             error = NULL, error_detail = NULL
+             manifest_sha256 = $5, error = NULL, error_detail = NULL
          WHERE id = $1 AND state = 'finishing'",
     )
-    .bind(id).bind(archive).bind(expires_at).bind(now)
+    .bind(id).bind(archive).bind(expires_at).bind(now).bind(manifest_sha256)
     .execute(c).await?.rows_affected());
     Ok(changed == 1)
 }
@@ -413,16 +449,21 @@ pub async fn without_plan_claim(tx: &mut Tx) -> Result<Vec<Uuid>, StoreError> {
 fn read_job(row: JobColumns) -> Result<Job, StoreError> {
     let id = row.id;
     let fields = parsed("export_jobs.fields", id, &row.fields)?;
-    let format = Format::from_name(&row.format)
-        .ok_or_else(|| unknown("export_jobs.format", id, &row.format))?;
+    let format = row.format.strip_prefix(OF_AUDIENCE).unwrap_or(&row.format);
+    let format =
+        Format::from_name(format).ok_or_else(|| unknown("export_jobs.format", id, &row.format))?;
+    let audience = row.audience.map(|audience| parsed("export_jobs.audience", id, &audience));
     Ok(Job {
         id,
         workspace_id: row.workspace_id,
         object_prefix: row.object_prefix,
+        audience: audience.transpose()?.unwrap_or_default(),
         segment_id: row.segment_id,
+        users_per_file: row.users_per_file.and_then(|users| u32::try_from(users).ok()),
         fields,
         format,
         storage_id: row.storage_id,
+        destination: row.destination,
         callback_endpoint: row.callback_endpoint,
         request_id: row.request_id,
         requested_at: row.requested_at,
@@ -433,7 +474,7 @@ fn read_plan(id: Uuid, plan: Option<&str>) -> Result<Option<Plan>, StoreError> {
     plan.map(|plan| parsed("export_jobs.plan", id, plan)).transpose()
 }
 
-fn read(row: JobRow) -> Result<(Job, Progress), StoreError> {
+pub(super) fn read(row: JobRow) -> Result<(Job, Progress), StoreError> {
     let job = read_job(row.job)?;
     let state = State::from_name(&row.state)
         .ok_or_else(|| unknown("export_jobs.state", job.id, &row.state))?;
@@ -453,6 +494,7 @@ fn read(row: JobRow) -> Result<(Job, Progress), StoreError> {
         finished_at: row.finished_at,
         expires_at: row.expires_at,
         archive: row.archive,
+        manifest_sha256: row.manifest_sha256,
         error: row.error,
     };
     Ok((job, progress))

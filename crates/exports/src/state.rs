@@ -1,13 +1,15 @@
 //! The changes of a job's state, each with its effects in the same transaction: claims offered or
-//! withdrawn, the callback enqueued.
+//! withdrawn, the callback and the notifications enqueued.
 
 use std::time::Duration;
 
 use uuid::Uuid;
 
 use super::callback::{self, Callback};
-use super::{ExportError, Failure, Job, State, part_rows, rows, telemetry};
+use super::{ExportError, Failure, Job, State, notifications, part_rows, rows, telemetry};
 use gateway::app::App;
+use gateway::workspaces::notify::Event;
+use kit::fail_point;
 use runtime::kinds;
 use runtime::traces;
 use store::claims::{self, Claim, ClaimError};
@@ -85,9 +87,10 @@ async fn after_failure(
     job: Uuid,
     failure: &Failure,
 ) -> Result<(), StoreError> {
-    let Some((job, _)) = rows::load(tx, job).await? else { return Ok(()) };
+    let Some((job, progress)) = rows::load(tx, job).await? else { return Ok(()) };
     withdraw(tx, &job).await?;
     callback::enqueue(app, tx, &job, &Callback::failed(failure)).await?;
+    notifications::enqueue(app, tx, &job, &progress, Event::Failed).await?;
     tracing::error!(
         export = %job.id,
         object_prefix = job.object_prefix,
@@ -145,5 +148,7 @@ pub async fn give_up(
     if failed {
         after_failure(app, &mut tx, claim.job, &failure).await?;
     }
-    Ok(tx.commit().await?)
+    tx.commit().await?;
+    fail_point!("export::given_up");
+    Ok(())
 }

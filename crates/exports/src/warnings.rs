@@ -1,8 +1,9 @@
 //! Warnings about parts of a request that have no effect.
 
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
-use super::{Format, Job};
+use super::Format;
 use kit::words::{beginning, nearest};
 
 /// Maximum number of unknown fields that are named.
@@ -34,9 +35,9 @@ pub fn unknown_fields(body: &Map<String, Value>, known: &[&str]) -> Vec<String> 
 }
 
 /// The warning about a format without effect.
-pub fn ignored_format(job: &Job) -> Option<String> {
-    (job.storage_id.is_none() && job.format == Format::Gzip).then(|| {
-        "output_format: ignored, because the workspace has no own storage: the download is one ZIP"
+pub fn ignored_format(storage: Option<Uuid>, format: Format) -> Option<String> {
+    (storage.is_none() && format == Format::Gzip).then(|| {
+        "output_format: ignored, because the export has a download URL, which returns one ZIP"
             .to_owned()
     })
 }

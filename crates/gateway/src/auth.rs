@@ -31,15 +31,26 @@ pub fn protected<S>(permission: &'static str, route: MethodRouter<S>) -> MethodR
 where
     S: Clone + Send + Sync + 'static,
 {
-    route.route_layer(middleware::from_fn(move |request: Request, next: Next| {
-        check(permission, request, next)
+    protected_by_any([permission], route)
+}
+
+/// [`protected`], for keys with any of these permissions. The first one decides the budget.
+pub fn protected_by_any<const N: usize, S>(
+    permissions: [&'static str; N],
+    route: MethodRouter<S>,
+) -> MethodRouter<S>
+where
+    S: Clone + Send + Sync + 'static,
+{
+    route.route_layer(middleware::from_fn(move |request: Request, next: Next| async move {
+        check(&permissions, request, next).await
     }))
 }
 
-async fn check(permission: &'static str, request: Request, next: Next) -> Response {
+async fn check(permissions: &[&'static str], request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
     let mut budget_status = None;
-    let mut response = match caller(permission, &head, &mut budget_status).await {
+    let mut response = match caller(permissions, &head, &mut budget_status).await {
         Ok((caller, _slot)) => {
             let holder = Holder::Workspace(caller.workspace.id);
             head.extensions.insert(caller);
@@ -59,10 +70,11 @@ async fn check(permission: &'static str, request: Request, next: Next) -> Respon
 /// Identifies the caller, and reserves a slot for the request. Sets `budget_status` once the budget is
 /// known.
 async fn caller(
-    permission: &'static str,
+    permissions: &[&'static str],
     head: &Parts,
     budget_status: &mut Option<BudgetStatus>,
 ) -> Result<(Caller, Reservation), ApiError> {
+    let permission = permissions.first().copied().unwrap_or_default();
     let (Some(app), Some(RequestId(request_id))) =
         (head.extensions.get::<App>(), head.extensions.get::<RequestId>())
     else {
@@ -84,7 +96,7 @@ async fn caller(
         return Err(error);
     }
     mark_authenticated(&head.extensions, workspace.id);
-    if !key.permissions.iter().any(|granted| granted == permission) {
+    if !key.permissions.iter().any(|granted| permissions.contains(&granted.as_str())) {
         let counted = refused::count(app, key.key_id);
         if let Some((budget, limit)) = refused_budget {
             let uses_budget =
@@ -96,7 +108,7 @@ async fn caller(
             });
         }
         counted?;
-        return Err(ApiError::NoPermission(permission));
+        return Err(ApiError::NoPermission(permissions.to_vec()));
     }
     if let Some((budget, limit)) = budget.map(limit) {
         *budget_status = Some(limits::count(app, workspace.id, budget, limit).await);
@@ -114,9 +126,24 @@ async fn caller(
     let caller = Caller {
         workspace: key.workspace.clone(),
         key_id: key.key_id,
+        permissions: key.permissions.clone(),
         request_id: request_id.clone(),
     };
     Ok((caller, slot))
+}
+
+/// Whether a request with this head would still pass the checks of its key, for responses that take
+/// long. While the keys cannot be read, it does.
+pub async fn is_still_allowed(app: &App, head: &Parts, permission: &str) -> bool {
+    let Some(presented) = bearer(&head.headers) else { return false };
+    match keys::find(app, presented).await {
+        Ok(Some(key)) => {
+            key.permissions.iter().any(|granted| granted == permission)
+                && check_address(app, head, &[&key.workspace.ip_allowlist, &key.allow]).is_ok()
+        }
+        Ok(None) => false,
+        Err(_) => true,
+    }
 }
 
 /// Records that the sender of a request is authenticated: a caller of that workspace, or of the

@@ -1,5 +1,5 @@
-//! Callbacks and postbacks: stored before they are sent; signed, retried for a day, never into a
-//! private network.
+//! Callbacks, postbacks and notifications: stored before they are sent, and retried for a day.
+//! Requests are signed, except those to Slack, and never go into a private network.
 //!
 //! ```text
 //! pending ──2xx──> delivered
@@ -14,8 +14,12 @@
 //!
 //! A delivery that [follows](NewDelivery::follows) another one is offered to the workers only after
 //! that has ended, so that deliveries about one subject arrive in order.
+//!
+//! Notifications by email go to the workspace's relay ([`EmailSender`]), with one Message-ID. A
+//! notification whose receiver is no longer declared is given up at once.
 
 mod rows;
+mod send;
 
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
@@ -25,11 +29,11 @@ use serde::{Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use url::Url;
+use url::{Origin, Url};
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::workspaces::settings::{self, Settings, SigningSecrets};
+use crate::workspaces::notify::{SLACK, WEBHOOK};
 use kit::clock::{Clock, from_ms, hours, millis};
 use kit::fail_point;
 use kit::panics;
@@ -37,14 +41,16 @@ use kit::retry::{Retry, backoff};
 use runtime::config::Config;
 use runtime::fairness::{Holder, SLOT_BYTES, SharedMemory};
 use runtime::kinds;
-use runtime::outbound::{Failure, check_stored_address, shown, signature};
+use runtime::outbound::{Failure, shown};
 use runtime::traces;
 use store::claims::{self, Claim, ClaimError, Job};
 use store::{StoreError, Tx, from_row, text_enum};
 
 pub use rows::{by_id, list};
+pub use send::{EmailContent, EmailSender, NotificationEmail};
 
 use rows::AttemptResult;
+use send::Unsent;
 
 /// The longest pause between two attempts.
 const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
@@ -68,17 +74,26 @@ pub const EXPORT_CALLBACK: &str = "export_callback";
 /// The kind of a postback about a transactional email's status.
 pub const STATUS_POSTBACK: &str = "transactional_postback";
 
+/// The kinds of notifications about exports: signed requests, requests to Slack, and emails.
+pub const EXPORT_NOTIFICATION: &str = "export_notification";
+pub const SLACK_NOTIFICATION: &str = "slack_notification";
+pub const EMAIL_NOTIFICATION: &str = "email_notification";
+
+/// The beginning of the `url` of an email, before the address.
+pub const MAILTO: &str = "mailto:";
+
 /// A new delivery.
 pub struct NewDelivery {
     pub workspace_id: i32,
-    /// [`EXPORT_CALLBACK`] or [`STATUS_POSTBACK`].
+    /// One of the kinds above.
     pub kind: &'static str,
     /// Its subject, such as the export's `object_prefix`.
     pub subject: String,
     /// The delivery that must end before this one is sent.
     pub follows: Option<Uuid>,
+    /// For a notification, a reference to its URL, or `mailto:` and the address of an email.
     pub url: String,
-    /// The JSON body, as it will be sent and signed.
+    /// The JSON body, as it will be sent and signed; for an email, [`EmailContent`].
     pub body: String,
     pub request_id: String,
 }
@@ -147,7 +162,7 @@ impl Delivery {
 
     /// The URL without its secrets.
     pub fn shown_url(&self) -> String {
-        shown(&self.url)
+        shown_receiver(&self.url)
     }
 
     async fn offer(&self, tx: &mut Tx) -> Result<(), StoreError> {
@@ -157,7 +172,17 @@ impl Delivery {
 }
 
 fn serialize_shown<S: Serializer>(url: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&shown(url))
+    serializer.serialize_str(&shown_receiver(url))
+}
+
+/// The receiver of a URL without secrets: an email address, or a server.
+fn shown_receiver(url: &str) -> String {
+    if url.starts_with(MAILTO) { url.to_owned() } else { shown(server_url(url)) }
+}
+
+/// The URL of the server of a reference; any other URL as it is.
+fn server_url(url: &str) -> &str {
+    url.strip_prefix(SLACK).or_else(|| url.strip_prefix(WEBHOOK)).unwrap_or(url)
 }
 
 fn as_time<S: Serializer>(ms: &i64, serializer: S) -> Result<S::Ok, S::Error> {
@@ -270,11 +295,11 @@ pub async fn resend(app: &App, id: Uuid) -> Result<(), DeliveryError> {
 }
 
 /// The receiver of a URL: the same for one scheme, host and port, so that a slow receiver delays no
-/// other.
+/// other. Each email address is a receiver.
 fn receiver(url: &str) -> Uuid {
-    let origin =
-        Url::parse(url).map_or_else(|_| url.to_owned(), |url| url.origin().ascii_serialization());
-    hashed(origin.as_bytes())
+    let origin = Url::parse(server_url(url)).ok().map(|url| url.origin());
+    let origin = origin.filter(Origin::is_tuple).map(|origin| origin.ascii_serialization());
+    hashed(origin.as_deref().unwrap_or(url).as_bytes())
 }
 
 /// The job of a workspace's deliveries to a receiver: so workspaces take turns at it.
@@ -296,7 +321,12 @@ pub fn retry_ms(config: &Config) -> i64 {
 /// Makes one attempt at the delivery of `claim`, and stores its outcome together with the end of
 /// the claim. [`ClaimError::Lost`]: another worker has claimed the delivery, and its attempt
 /// counts.
-pub async fn run(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), DeliveryError> {
+pub async fn run(
+    app: &App,
+    emails: &impl EmailSender,
+    claim: &Claim,
+    stop: &CancellationToken,
+) -> Result<(), DeliveryError> {
     let mut tx = app.store.snapshot().await?;
     let found = rows::by_claim(&mut tx, claim.job, claim.item).await?;
     tx.commit().await?;
@@ -324,23 +354,25 @@ pub async fn run(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(
     );
     let work = async {
         traces::continue_trace(&delivery.request_id);
-        attempt(app, claim, stop, &delivery).await
+        attempt(app, emails, claim, stop, &delivery).await
     };
     work.instrument(span).await
 }
 
 async fn attempt(
     app: &App,
+    emails: &impl EmailSender,
     claim: &Claim,
     stop: &CancellationToken,
     delivery: &Delivery,
 ) -> Result<(), DeliveryError> {
     let started = Instant::now();
     // A panic is a failed attempt like any other.
-    let posted = AssertUnwindSafe(post_until_stopped(app, delivery, stop)).catch_unwind().await;
-    let result = posted.unwrap_or_else(|panic| {
+    let sending = send::send_until_stopped(app, emails, delivery, stop);
+    let sent = AssertUnwindSafe(sending).catch_unwind().await;
+    let result = sent.unwrap_or_else(|panic| {
         let text = format!("the attempt panicked: {}", panics::text(&*panic));
-        Ok(Some(Err(Failure::no_response(text))))
+        Ok(Some(Err(Failure::no_response(text).into())))
     })?;
     let Some(result) = result else {
         // Another worker may claim it immediately.
@@ -389,71 +421,12 @@ async fn withdraw(app: &App, claim: &Claim) -> Result<(), DeliveryError> {
     Ok(())
 }
 
-/// Sends the request. Returns none if the worker stops before the response. An error: only a newer
-/// version can send it.
-async fn post_until_stopped(
-    app: &App,
-    delivery: &Delivery,
-    stop: &CancellationToken,
-) -> Result<Option<Result<u16, Failure>>, StoreError> {
-    if stop.is_cancelled() {
-        return Ok(None);
-    }
-    let (url, signed) = match prepare(app, delivery).await? {
-        Ok(request) => request,
-        Err(failure) => return Ok(Some(Err(failure))),
-    };
-    Ok(tokio::select! {
-        answer = app.sender.post(url, signed, delivery.body.clone(), &app.clock) => Some(answer),
-        () = stop.cancelled() => None,
-    })
-}
-
-/// The destination and the signature. Checks the URL again, because the allowed networks may have
-/// changed since the delivery was created.
-async fn prepare(
-    app: &App,
-    delivery: &Delivery,
-) -> Result<Result<(Url, signature::Signed), Failure>, StoreError> {
-    let url = match check_stored_address(&delivery.url, &app.config) {
-        Ok(url) => url,
-        Err(error) => return Ok(Err(Failure::no_response(format!("the address {error}")))),
-    };
-    let settings = match settings::find(app, delivery.workspace_id).await {
-        Ok(settings) => settings,
-        Err(error) if error.needs_newer_version() => return Err(error),
-        Err(error) => {
-            return Ok(Err(Failure::no_response(format!(
-                "cannot read the signing secret: {error}"
-            ))));
-        }
-    };
-    let Some(secrets) = secrets(&settings, delivery) else {
-        let error = "the workspace no longer declares email.status_postback";
-        return Ok(Err(Failure::no_response(error)));
-    };
-    if secrets.secret.is_none() {
-        let error = "the workspace has no callbacks.secret yet: run `longshore apply`";
-        return Ok(Err(Failure::no_response(error)));
-    }
-    let (id, now) = (delivery.message_id(), app.clock.now().as_second());
-    Ok(Ok((url, signature::sign_with_each(secrets.each(), id, now, &delivery.body))))
-}
-
-/// The signing secrets of a delivery, if the workspace still declares them.
-fn secrets(settings: &Settings, delivery: &Delivery) -> Option<SigningSecrets> {
-    if delivery.kind != STATUS_POSTBACK {
-        return Some(settings.callbacks.clone());
-    }
-    Some(settings.email.as_ref()?.status_postback.as_ref()?.signing())
-}
-
 /// Stores the outcome of an attempt, in one transaction with the claim; returns the outcome.
 async fn settle(
     app: &App,
     claim: &Claim,
     delivery: &Delivery,
-    result: Result<u16, Failure>,
+    result: Result<u16, Unsent>,
 ) -> Result<&'static str, ClaimError> {
     let now = app.clock.now_ms();
     let attempt = u32::try_from(claim.attempt).unwrap_or(1);
@@ -484,7 +457,7 @@ async fn settle(
 /// The state of a delivery after an attempt. The next one is after `pause`, or later if the receiver
 /// asks for that. The last attempt happens when the time limit is reached.
 fn state_after(
-    result: Result<u16, Failure>,
+    result: Result<u16, Unsent>,
     now: i64,
     retry_until: i64,
     pause: Duration,
@@ -497,7 +470,15 @@ fn state_after(
             error: None,
             finished_at: Some(now),
         },
-        Err(Failure { status, retry_after, error }) => {
+        // Without a receiver, there is nothing to retry.
+        Err(Unsent::Undeclared) => AttemptResult {
+            state: State::GivenUp,
+            next_at: None,
+            status: None,
+            error: Some("the workspace no longer declares this receiver in notify".into()),
+            finished_at: Some(now),
+        },
+        Err(Unsent::Failed(Failure { status, retry_after, error })) => {
             let is_over = now >= retry_until;
             let pause = pause.max(retry_after.unwrap_or_default());
             let next_at = now.saturating_add(millis(pause)).min(retry_until);
@@ -537,6 +518,9 @@ mod tests {
             assert_ne!(receiver(other), example, "{other}");
         }
         assert_ne!(receiver("no address"), receiver("none either"));
+        assert_ne!(receiver("mailto:a@h"), receiver("mailto:b@h"));
+        assert_eq!(receiver("slack+https://example.com/#hash"), example);
+        assert_eq!(receiver("notify+https://example.com/#hash"), example);
         assert_eq!(job(1, example), job(1, example));
         assert_ne!(job(1, example), job(2, example), "a job is of one workspace");
         assert_ne!(job(1, example), job(1, receiver("http://example.com")));
@@ -556,10 +540,22 @@ mod tests {
     }
 
     #[test]
+    fn a_list_shows_addresses_of_emails_and_servers_of_others() {
+        for (url, expected) in [
+            ("mailto:ops@acme.example", "mailto:ops@acme.example"),
+            ("slack+https://hooks.slack.example/#hash", "https://hooks.slack.example"),
+            ("notify+https://hooks.example/#hash", "https://hooks.example"),
+            ("https://h/services/hidden", "https://h"),
+        ] {
+            assert_eq!(shown_receiver(url), expected);
+        }
+    }
+
+    #[test]
     fn failures_are_retried_until_the_time_limit() {
         let asking = |seconds| {
             let retry_after = Some(Duration::from_secs(seconds));
-            Err(Failure { status: Some(410), retry_after, error: "gone".into() })
+            Err(Failure { status: Some(410), retry_after, error: "gone".into() }.into())
         };
         let (failure, pause) = (|| asking(0), Duration::from_millis(500));
         let next = state_after(failure(), 1_000, 9_000, pause);
@@ -577,5 +573,13 @@ mod tests {
         assert_eq!((next.status, next.finished_at), (Some(410), Some(9_000)));
         let next = state_after(Ok(204), 9_999, 9_000, pause);
         assert_eq!((next.state, next.status, next.error), (State::Delivered, Some(204), None));
+    }
+
+    #[test]
+    fn a_notification_without_a_receiver_ends_before_its_time_limit() {
+        let next = state_after(Err(Unsent::Undeclared), 1_000, 9_000, Duration::ZERO);
+        assert_eq!((next.state, next.next_at), (State::GivenUp, None));
+        assert_eq!((next.status, next.finished_at), (None, Some(1_000)));
+        assert!(next.error.is_some());
     }
 }

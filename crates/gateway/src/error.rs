@@ -49,8 +49,8 @@ pub enum ApiError {
     Unauthenticated,
     /// 403, with the text.
     Forbidden(&'static str),
-    /// 403, with the permission that the key lacks.
-    NoPermission(&'static str),
+    /// 403, with the permissions of which the key needs one.
+    NoPermission(Vec<&'static str>),
     /// 404, with the text.
     NotFound(String),
     /// 404 with several errors: the message, and `errors` next to it.
@@ -166,10 +166,11 @@ impl ApiError {
     fn body(&self) -> Value {
         let message = self.message();
         let permission = match self {
-            Self::NoPermission(permission) => Some(*permission),
+            Self::NoPermission(permissions) => Some(permissions.join(" or ")),
             _ => None,
         };
-        let error = Error { message: &message, code: self.code(), permission };
+        let error =
+            Error { message: &message, code: self.code(), permission: permission.as_deref() };
         match self {
             Self::InvalidMany(_, errors) | Self::NotFoundMany(_, errors) => {
                 json!(Errors { error, errors: Some(errors) })
@@ -303,6 +304,14 @@ mod tests {
         let (response, body) = answer(ApiError::InvalidMany("m".into(), errors.clone())).await;
         assert_eq!(response.status(), 400);
         assert_eq!(body, json!({ "message": "m", "code": "invalid-request", "errors": errors }));
+    }
+
+    #[tokio::test]
+    async fn each_permission_that_would_be_enough_is_named() {
+        for (permissions, text) in [(vec!["a.b"], "a.b"), (vec!["a.b", "c.d"], "a.b or c.d")] {
+            let (response, body) = answer(ApiError::NoPermission(permissions)).await;
+            assert_eq!((response.status().as_u16(), &body["permission"]), (403, &json!(text)));
+        }
     }
 
     #[test]

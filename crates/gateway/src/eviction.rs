@@ -198,6 +198,12 @@ impl Connection {
         *self.0.state.lock() = State::Authenticated { workspace, _idle: None };
     }
 
+    /// Waits until the connection should close after the current response, for responses that take
+    /// as long as the client wants: all slots are in use, or the process is stopping.
+    pub async fn should_close(&self) {
+        self.0.close.when_idle.cancelled().await;
+    }
+
     /// Records that a head has arrived.
     pub(super) fn head_received(&self) {
         match &mut *self.0.state.lock() {

@@ -18,7 +18,7 @@ use kit::words::about_field;
 /// Fields that select users in some request of this API or of its family. A request that does not
 /// read such a field is rejected: if the field were ignored like any other unknown one, the request
 /// would concern other users than the sender meant.
-const SELECTORS: [&str; 24] = [
+const SELECTORS: [&str; 26] = [
     "aliases_to_identify",
     "audience",
     "custom_audience",
@@ -31,6 +31,8 @@ const SELECTORS: [&str; 24] = [
     "external_ids",
     "external_user_id",
     "external_user_ids",
+    "filter",
+    "filters",
     "phone",
     "phone_numbers",
     "phone_numbers_to_identify",

@@ -161,7 +161,8 @@ pub struct Error<'a> {
     /// The text of the error, for people to read.
     pub message: &'a str,
     pub code: Code,
-    /// The permission that the key lacks; only with status 403.
+    /// The permission that the key lacks, or all those of which one would be enough, with ` or `
+    /// between them; only with status 403.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission: Option<&'a str>,
 }

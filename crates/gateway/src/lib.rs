@@ -55,14 +55,16 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-pub use auth::{bearer, check_address, mark_authenticated, protected};
+pub use auth::{
+    bearer, check_address, is_still_allowed, mark_authenticated, protected, protected_by_any,
+};
 pub use body::{Json, JsonText, discard};
 pub use code::Code;
 pub use error::ADDRESS_REFUSED;
 pub use error::ApiError;
 pub use eviction::Connection;
 pub use idempotency::IdempotencyKey;
-pub use memory::reserve_slot;
+pub use memory::{reserve_slot, reserve_stream};
 pub use openapi::{Access, Operation, Routes};
 pub use query::{parameter, time_parameter};
 pub use request::RequestId;
@@ -83,7 +85,15 @@ pub struct CompanyCaller;
 pub struct Caller {
     pub workspace: Arc<Workspace>,
     pub key_id: Uuid,
+    /// Those of the key.
+    pub permissions: Arc<[String]>,
     pub request_id: String,
+}
+
+impl Caller {
+    pub fn has_permission(&self, permission: &str) -> bool {
+        self.permissions.iter().any(|granted| granted == permission)
+    }
 }
 
 /// Counts a request that gets 503 because of a limit.

@@ -22,6 +22,8 @@ pub struct RequestCapacity {
     pub slot_shares: SharedMemory,
     /// Half of these slots, for single unauthenticated senders.
     pub unauthenticated_slots: SharedMemory,
+    /// Slots for open event streams, an eighth of the connections (`gateway.connections`).
+    pub stream_slots: SharedMemory,
 }
 
 impl RequestCapacity {
@@ -35,6 +37,7 @@ impl RequestCapacity {
             slots: Arc::new(Semaphore::new(slots)),
             slot_shares: SharedMemory::halves(slots * SLOT_BYTES),
             unauthenticated_slots: SharedMemory::eighths(slots / 2 * SLOT_BYTES),
+            stream_slots: SharedMemory::halves(config.gateway.connections / 8 * SLOT_BYTES),
         }
     }
 }
@@ -42,10 +45,17 @@ impl RequestCapacity {
 /// Reserves one of its workspace's slots for a request, which holds it until it ends. A workspace
 /// may use as many slots as it leaves free.
 pub fn reserve_slot(app: &App, workspace: i32) -> Result<Reservation, ApiError> {
-    app.capacity.slot_shares.try_reserve(Holder::Workspace(workspace), SLOT_BYTES).ok_or_else(
-        || {
-            count_refused("busy");
-            ApiError::Overloaded
-        },
-    )
+    reserve(&app.capacity.slot_shares, workspace)
+}
+
+/// Reserves one of its workspace's slots for an event stream, which outlives its request's slot.
+pub fn reserve_stream(app: &App, workspace: i32) -> Result<Reservation, ApiError> {
+    reserve(&app.capacity.stream_slots, workspace)
+}
+
+fn reserve(slots: &SharedMemory, workspace: i32) -> Result<Reservation, ApiError> {
+    slots.try_reserve(Holder::Workspace(workspace), SLOT_BYTES).ok_or_else(|| {
+        count_refused("busy");
+        ApiError::Overloaded
+    })
 }

@@ -210,7 +210,8 @@ impl Server {
         let ends_when_idle = async {
             tokio::select! {
                 () = close.when_idle.cancelled() => {}
-                () = self.shutdown.cancelled() => {}
+                // The current response may wait for it.
+                () = self.shutdown.cancelled() => close.when_idle.cancel(),
             }
         };
         let ended = tokio::select! {

@@ -2,7 +2,8 @@
 //!
 //! [`keys`] are API keys, a [`Budget`] limits their requests, [`groups`] is the global control
 //! group, and [`storage`] is a workspace's own storage for exports. [`channels`] are stored
-//! encrypted, and [`settings`] are the part of them that messages need.
+//! encrypted, and [`settings`] are the part of them that messages need. [`signing`] are the keys
+//! that sign exports.
 
 use std::collections::BTreeMap;
 
@@ -25,19 +26,23 @@ pub mod email_templates;
 pub mod groups;
 pub mod key_rows;
 pub mod keys;
+pub mod known_names;
+pub mod notify;
 pub mod relay;
 pub mod rows;
 pub mod rules;
+pub mod segments;
 pub mod settings;
+pub mod signing;
+mod signing_rows;
 pub mod storage;
 pub mod template_data;
 pub mod template_rows;
 
 pub use budgets::{Budget, Limit};
 pub use channel::Channel;
-pub use channel_rows::segment;
 pub use groups::ControlGroup;
-pub use rows::{by_id, by_name, control_group, ids, list};
+pub use rows::{by_id, by_name, control_group, ids, list, named_storages};
 pub use storage::{StorageError, open_storage};
 
 /// A workspace: the space that a key belongs to.
@@ -59,6 +64,8 @@ pub struct Workspace {
     /// Maximum users and bytes of an export without own storage.
     pub export_users_limit: i64,
     pub export_bytes_limit: i64,
+    /// How long an export may take before it counts as late, in milliseconds.
+    pub export_late_ms: i64,
     pub s3_storage: Option<Uuid>,
     pub azure_storage: Option<Uuid>,
     pub azure_is_default: bool,

@@ -95,12 +95,14 @@ fn civil_utc(ms: i64) -> DateTime {
 
 /// Whether a text has the format of [`format_time`].
 pub fn is_formatted(text: &str) -> bool {
-    const FORM: &[u8; 24] = b"0000-00-00T00:00:00.000Z";
+    const FORM: &[u8] = b"0000-00-00T00:00:00.000Z";
+    const BEFORE_YEAR_0: &[u8] = b"-000000-00-00T00:00:00.000Z";
+    let form = if text.starts_with('-') { BEFORE_YEAR_0 } else { FORM };
     let fits = |(byte, form): (u8, &u8)| match form {
         b'0' => byte.is_ascii_digit(),
         _ => byte == *form,
     };
-    text.len() == FORM.len() && text.bytes().zip(FORM).all(fits)
+    text.len() == form.len() && text.bytes().zip(form).all(fits)
 }
 
 /// [`format_time`] for a field of a serialized type.
@@ -136,7 +138,20 @@ mod tests {
         assert_eq!(format_time(i64::MAX), "9999-12-31T23:59:59.999Z");
         assert_eq!(format_time(i64::MIN), "-009999-01-01T00:00:00.000Z");
         assert!(is_formatted("2021-06-28T17:02:43.910Z"));
-        for text in ["2021-06-28T17:02:43.91Z", "2021-06-28 17:02:43.910Z", "", "é"] {
+        assert_eq!(format_time(-63_549_360_000_000), "-000044-03-15T00:00:00.000Z");
+        for ms in [i64::MIN, -63_549_360_000_000, -62_167_219_200_000, 0, i64::MAX] {
+            let text = format_time(ms);
+            assert!(is_formatted(&text) && parse_time(&text).is_ok(), "{text}");
+        }
+        for text in [
+            "2021-06-28T17:02:43.91Z",
+            "2021-06-28 17:02:43.910Z",
+            "-0044-03-15T00:00:00.000Z",
+            "+002021-06-28T17:02:43.910Z",
+            "",
+            "-",
+            "é",
+        ] {
             assert!(!is_formatted(text), "{text}");
         }
     }

@@ -248,7 +248,8 @@ pub fn unsupported_value(error: &serde_json::Error) -> Option<&'static str> {
     }
 }
 
-fn describe(error: &serde_json::Error) -> String {
+/// What is wrong, without the value and its position.
+pub fn describe(error: &serde_json::Error) -> String {
     if let Some(reason) = unsupported_value(error) {
         return reason.to_owned();
     }

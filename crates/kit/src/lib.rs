@@ -13,6 +13,7 @@
 //! | [`private`] | files and folders that only their owner can read |
 //! | [`retry`] | whether a retry can help, and the pauses between attempts |
 //! | [`secrets`] | encryption, derived keys and signatures under one secret key |
+//! | [`sshsig`] | signatures that `ssh-keygen` checks, and the keys that may sign |
 //! | [`words`] | texts that people read: counts, cut texts, the nearest known name |
 //! | [`zones`] | time zones by their names |
 //!
@@ -31,5 +32,6 @@ pub mod panics;
 pub mod private;
 pub mod retry;
 pub mod secrets;
+pub mod sshsig;
 pub mod words;
 pub mod zones;

@@ -27,7 +27,7 @@ fn path(id: Uuid, name: &str) -> String {
 pub async fn own_storage(objects: &Objects) -> Result<Vec<String>, ObjectError> {
     let id = Uuid::new_v4();
     let (first, second) = (path(id, "put"), path(id, "copy"));
-    put(objects, &first, false).await?;
+    put_first(objects, &first).await?;
     // Every export file is written with this condition.
     let conditional_put = match put(objects, &first, true).await {
         Ok(Put::Exists) => Ok(()),
@@ -55,7 +55,7 @@ pub async fn own_storage(objects: &Objects) -> Result<Vec<String>, ObjectError> 
 pub async fn build_storage(objects: &Objects) -> Result<(), ObjectError> {
     let id = Uuid::new_v4();
     let first = path(id, "put");
-    put(objects, &first, false).await?;
+    put_first(objects, &first).await?;
     let result = async {
         read(objects, &first).await?;
         objects.signed_get(&first, Duration::from_secs(60), "probe.txt").await
@@ -71,6 +71,16 @@ pub async fn can_write(objects: &Objects, id: Uuid) -> Result<(), ObjectError> {
     let key = path(id, "put");
     put(objects, &key, false).await?;
     objects.delete(&key).await
+}
+
+/// [`put`]s, and after an error deletes what may have been written nevertheless.
+async fn put_first(objects: &Objects, key: &str) -> Result<(), ObjectError> {
+    let written = put(objects, key, false).await;
+    if written.is_err() {
+        // The error of the put is the one to report.
+        let _ = objects.delete(key).await;
+    }
+    written.map(drop)
 }
 
 async fn put(objects: &Objects, key: &str, if_absent: bool) -> Result<Put, ObjectError> {
@@ -93,10 +103,7 @@ async fn try_head(objects: &Objects, key: &str) -> Result<(), String> {
         }
         Ok(Some(_)) => Ok(()),
         Ok(None) => Err(format!("a written object is not immediately visible: {FAILS}")),
-        Err(error) => Err(format!(
-            "cannot read object properties ({error}): if a file is written twice, the second \
-             attempt determines the user count"
-        )),
+        Err(error) => Err(format!("cannot read object properties ({error}): {FAILS}")),
     }
 }
 

@@ -19,6 +19,7 @@ use aws_sdk_s3::config::{
 };
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::presigning::PresigningConfig;
+use aws_sdk_s3::types::ServerSideEncryption;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
@@ -59,6 +60,8 @@ pub struct S3 {
     prefix: String,
     region: String,
     endpoint: Option<String>,
+    /// The KMS key that encrypts every written object; without it, the bucket's default decides.
+    kms_key: Option<String>,
     sizes: Sizes,
 }
 
@@ -140,6 +143,7 @@ impl S3 {
             prefix: settings.prefix.trim_matches('/').to_owned(),
             region,
             endpoint: settings.endpoint.clone(),
+            kms_key: settings.sse_kms_key_id.clone(),
             sizes,
         })
     }
@@ -164,11 +168,22 @@ impl S3 {
                 .key(self.full(path))
                 .content_type(content_type(options))
                 .set_metadata(Some(to_headers(options)))
+                // Of the body as sent. With SSE-KMS the ETag is not an MD5, and nothing here reads
+                // it as one.
                 .content_md5(&md5)
+                .set_server_side_encryption(self.encryption())
+                .set_ssekms_key_id(self.kms_key.clone())
                 .set_if_none_match(options.if_absent.then(|| "*".to_owned()))
                 .body(body.clone().into());
             let failure = match self.call("PutObject", path, request.send()).await {
-                Ok(_) => return Ok(Put::Written),
+                Ok(response) => {
+                    let checked = self.check_encryption(response.server_side_encryption());
+                    if checked.is_err() {
+                        // It must not stay there without the encryption.
+                        let _ = self.delete(path).await;
+                    }
+                    return checked.map(|()| Put::Written);
+                }
                 Err(failure) => failure,
             };
             tries += 1;
@@ -256,7 +271,12 @@ impl S3 {
             return self.copy_in_parts(found, &source, to).await;
         }
         let request = self.client.copy_object().bucket(&self.bucket).key(self.full(to));
-        let request = request.copy_source(source).set_copy_source_if_match(found.tag);
+        let request = request
+            .copy_source(source)
+            .set_copy_source_if_match(found.tag)
+            // A copy does not keep the encryption of its source.
+            .set_server_side_encryption(self.encryption())
+            .set_ssekms_key_id(self.kms_key.clone());
         self.call("CopyObject", from, request.send()).await?;
         Ok(())
     }
@@ -393,6 +413,23 @@ impl S3 {
             .response_content_disposition(content_disposition(file_name));
         let signed = self.call("GetObject", path, request.presigned(config)).await?;
         Ok(signed.uri().to_owned())
+    }
+
+    /// The encryption of written objects, if it is not the bucket's default.
+    fn encryption(&self) -> Option<ServerSideEncryption> {
+        self.kms_key.is_some().then_some(ServerSideEncryption::AwsKms)
+    }
+
+    /// Checks the response to a write: some compatible stores ignore SSE-KMS, and would store the
+    /// object without it. Every kind of storage is first used with this kind of write.
+    fn check_encryption(&self, used: Option<&ServerSideEncryption>) -> Result<(), ObjectError> {
+        if self.kms_key.is_none() || used == Some(&ServerSideEncryption::AwsKms) {
+            return Ok(());
+        }
+        Err(ObjectError::Refused(format!(
+            "{self}: the store ignores sse_kms_key_id, so objects would not be encrypted with that \
+             key: use a store that supports SSE-KMS, or remove sse_kms_key_id"
+        )))
     }
 
     fn full(&self, path: &str) -> String {

@@ -38,6 +38,9 @@ pub struct S3Settings {
     /// `endpoint/bucket/key` instead of `bucket.endpoint/key`.
     #[serde(default)]
     pub path_style: bool,
+    /// The ARN, id or alias of the KMS key that encrypts written objects (SSE-KMS).
+    #[serde(default)]
+    pub sse_kms_key_id: Option<String>,
 }
 
 /// A container of Azure Blob Storage. Serialization includes the credentials, for encrypted
@@ -72,6 +75,7 @@ impl fmt::Debug for S3Settings {
             .field("region", &self.region)
             .field("endpoint", &self.endpoint)
             .field("public_endpoint", &self.public_endpoint)
+            .field("sse_kms_key_id", &self.sse_kms_key_id)
             .finish_non_exhaustive()
     }
 }
@@ -104,6 +108,10 @@ impl S3Settings {
             self.session_token.is_some() && self.access_key_id.is_none(),
             "a session_token needs its access_key_id and secret_access_key",
         )?;
+        refuse(
+            self.sse_kms_key_id.as_deref().is_some_and(|key| !is_kms_key(key)),
+            KMS_KEY_EXPECTED,
+        )?;
         check_endpoint("endpoint", self.endpoint.as_deref())?;
         check_endpoint("public_endpoint", self.public_endpoint.as_deref())
     }
@@ -130,6 +138,16 @@ impl AzureSettings {
         check_endpoint("endpoint", self.endpoint.as_deref())?;
         check_endpoint("public_endpoint", self.public_endpoint.as_deref())
     }
+}
+
+/// What an invalid `sse_kms_key_id` must be.
+pub const KMS_KEY_EXPECTED: &str =
+    "sse_kms_key_id must be the ARN, the id or the alias (alias/NAME) of a KMS key";
+
+/// Whether a text can name a KMS key. Compatible stores have names of any form, but each is sent as
+/// a header.
+pub fn is_kms_key(text: &str) -> bool {
+    (1..=2048).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 fn refuse(wrong: bool, text: &str) -> Result<(), ObjectError> {
@@ -220,11 +238,12 @@ impl Location {
                 "secret_access_key" => settings.secret_access_key = Some(value),
                 "session_token" => settings.session_token = Some(value),
                 "path_style" => settings.path_style = parse_bool(&value)?,
+                "sse_kms_key_id" => settings.sse_kms_key_id = Some(value),
                 _ => {
                     return Err(unknown(
                         &name,
                         "endpoint, public_endpoint, region, access_key_id, secret_access_key, \
-                         session_token, path_style",
+                         session_token, path_style, sse_kms_key_id",
                     ));
                 }
             }
@@ -297,7 +316,8 @@ mod tests {
             Location::parse(
                 "s3://acme-exports/a/b/?endpoint=http://127.0.0.1:9000&region=eu-west-1\
                  &public_endpoint=https://files.example.com\
-                 &access_key_id=AKIA&secret_access_key=a+b/c%3D&path_style=true"
+                 &access_key_id=AKIA&secret_access_key=a+b/c%3D&path_style=true\
+                 &sse_kms_key_id=arn:aws:kms:eu-west-1:111122223333:alias/exports"
             )
             .unwrap(),
             Location::S3(S3Settings {
@@ -310,6 +330,7 @@ mod tests {
                 endpoint: Some("http://127.0.0.1:9000".into()),
                 public_endpoint: Some("https://files.example.com".into()),
                 path_style: true,
+                sse_kms_key_id: Some("arn:aws:kms:eu-west-1:111122223333:alias/exports".into()),
             })
         );
         assert_eq!(
@@ -344,6 +365,11 @@ mod tests {
         assert!(S3Settings { access_key_id: Some("k".into()), ..s3.clone() }.check().is_err());
         assert!(S3Settings { session_token: Some("k".into()), ..s3.clone() }.check().is_err());
         assert!(S3Settings { region: Some(String::new()), ..s3.clone() }.check().is_err());
+        for (key, is_valid) in [("alias/exports", true), ("", false), ("a b", false), ("é", false)]
+        {
+            let settings = S3Settings { sse_kms_key_id: Some(key.into()), ..s3.clone() };
+            assert_eq!(settings.check().is_ok(), is_valid, "{key:?}");
+        }
         assert!(S3Settings { endpoint: Some("ftp://x".into()), ..s3.clone() }.check().is_err());
         assert!(S3Settings { public_endpoint: Some("x".into()), ..s3 }.check().is_err());
         let azure = AzureSettings {

@@ -5,6 +5,7 @@
 //! on text matches only text.
 
 mod condition;
+mod document;
 mod matcher;
 #[cfg(test)]
 mod matcher_tests;

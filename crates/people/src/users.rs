@@ -2,7 +2,8 @@
 //!
 //! A user is a row of `users` (the profile, one serialized JSON document) and, in the same order, a
 //! row of `activity` (one packed body). `identifiers` has the user of each external id and alias,
-//! `emails` the users who may have an address.
+//! `emails` the users who may have an address, and `phones` those who may have a number. Triggers of
+//! the database write `phones`.
 //!
 //! | module | is about |
 //! |---|---|
@@ -17,7 +18,8 @@
 //! | [`scan`] | users in order: splitting into parts, and reading, for exports |
 //! | [`tokens`] | the owners of push tokens |
 //! | [`devices`] | removal of push tokens |
-//! | [`find`] | finding one user |
+//! | [`find`], [`mentions`] | finding one user; the users that a request mentions |
+//! | [`phones`] | the phone numbers of users from before an upgrade |
 //! | [`recipient`] | a user as messages see them |
 //! | [`identifier`] | the identifiers of users in requests |
 //! | [`sweep`] | deletion of expired data of users without writes |
@@ -32,18 +34,23 @@ pub mod consent;
 pub mod devices;
 pub mod find;
 pub mod generate;
+mod hint_rows;
 pub mod identifier;
 pub mod import;
 pub mod keys;
 pub mod large_rows;
+pub mod listed;
+pub mod mentions;
 pub mod merged_rows;
 pub mod moment;
 pub mod name_locks;
 pub mod optout_rows;
+pub mod phones;
 pub mod profile;
 pub mod recipient;
 pub mod record;
 pub mod rows;
+pub mod sample;
 pub mod scan;
 pub mod service_id;
 pub mod sweep;

@@ -48,8 +48,8 @@ pub struct Config {
     #[serde(skip_serializing)]
     #[schemars(with = "Option<String>")]
     pub secret_key_old: Option<SecretString>,
-    /// Private networks that callbacks, status postbacks, webhooks and messages to providers may
-    /// reach. A list of addresses and CIDRs; in the environment, separated by commas.
+    /// Private networks that callbacks, status postbacks, notifications, webhooks and messages to
+    /// providers may reach. A list of addresses and CIDRs; in the environment, separated by commas.
     #[serde(deserialize_with = "load::networks")]
     #[schemars(with = "Vec<String>")]
     pub allow_private: Vec<IpNet>,
@@ -141,7 +141,7 @@ pub struct Gateway {
     /// the address with the most. If all are in use, the gateway closes the longest idle connection
     /// of the workspace with the most idle ones. If none is idle, new connections wait in the
     /// system's queue. Each connection is a file descriptor; a process raises its own limit to the
-    /// hard limit.
+    /// hard limit. At most an eighth may be event streams of exports, which count as idle.
     pub connections: usize,
     /// Seconds that a client may take to send the head of a request, and again to send its body.
     /// An idle connection is kept for as long.
@@ -188,7 +188,8 @@ pub struct Worker {
     /// same time, at most 1,024. Transactional emails have the same number of separate threads. 0
     /// means one for each processor, or the CPU quota of the container.
     pub compute_threads: usize,
-    /// Exports that one worker plans at the same time.
+    /// Exports of one workspace that one worker plans at the same time; of all workspaces together one
+    /// more. The plan of a segment reads all users, and holds a connection to the database meanwhile.
     pub messages_in_flight: usize,
     /// Batches of tracked objects, and batches of catalog edits, that one worker applies at the
     /// same time, each from a different partition.
@@ -205,7 +206,7 @@ pub struct Worker {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Exports {
-    /// Maximum number of users in a file, 1 to 100,000.
+    /// Maximum number of users in a file, 1 to 500,000, unless a request sets its own.
     pub users_per_file: u32,
     /// Parts that one worker exports at the same time. 0 means two for each compute thread.
     pub parts_in_flight: usize,
@@ -227,8 +228,8 @@ pub struct Exports {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Deliveries {
-    /// Deliveries (callbacks and status postbacks) of one workspace that one worker sends at the
-    /// same time. All workspaces together get twice as many.
+    /// Deliveries (callbacks, status postbacks and notifications) of one workspace that one worker
+    /// sends at the same time. All workspaces together get twice as many.
     pub in_flight: usize,
     /// Deliveries to one receiver (scheme, host and port) at the same time, over the whole fleet.
     /// One workspace gets one fewer of them, but at least one, so that its slow deliveries do not
@@ -376,7 +377,7 @@ impl Default for Config {
                 poll_ms: 500,
                 drain_seconds: 25,
                 compute_threads: 0,
-                messages_in_flight: 16,
+                messages_in_flight: 2,
                 batches_in_flight: 4,
                 batch_messages: 1_000,
                 batch_bytes: 1 << 20,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 
-use crate::inbound::{KnownNames, RecentUnsubscribes};
+use crate::inbound::RecentUnsubscribes;
 
 /// The app with the state of this layer. Cheap to clone.
 #[derive(Clone)]
@@ -15,19 +15,13 @@ pub struct App(Arc<State>);
 #[derive(Clone)]
 pub struct State {
     pub messages: messages::app::App,
-    /// The ids of workspaces, by the names in signed requests.
-    pub known_names: Arc<KnownNames>,
     /// Recent uses of unsubscribe links.
     pub(crate) recent_unsubscribes: Arc<RecentUnsubscribes>,
 }
 
 impl App {
     pub fn new(messages: messages::app::App) -> Self {
-        Self(Arc::new(State {
-            messages,
-            known_names: Arc::default(),
-            recent_unsubscribes: Arc::default(),
-        }))
+        Self(Arc::new(State { messages, recent_unsubscribes: Arc::default() }))
     }
 
     /// The same with the resources that are reserved for transactional emails: separate connections

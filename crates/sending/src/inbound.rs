@@ -21,7 +21,6 @@ pub mod unsubscribe;
 
 use gateway::formats::Time;
 
-pub use signed::KnownNames;
 pub use unsubscribe::RecentUnsubscribes;
 
 /// Maximum number of reports in one request.

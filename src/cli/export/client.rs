@@ -1,23 +1,34 @@
 //! A client of the API's export endpoints.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::TryStreamExt as _;
 use parking_lot::Mutex;
+use reqwest::header::{IF_RANGE, RANGE};
 use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::io::AsyncWriteExt as _;
 use url::Url;
 
+use super::events::Events;
+use exports::status::is_object_prefix;
+use exports::verify::Trust;
 use kit::words::count;
 
 /// How long the client retries if the service is down or asks for a retry.
-const TIMEOUT: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_secs(2);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const PAUSE: Duration = Duration::from_secs(2);
+
+/// Where exports are requested.
+const CONTROL_GROUP: &str = "/users/export/global_control_group";
+const SEGMENT: &str = "/users/export/segment";
+
+/// The path of a request with this body.
+fn request_path(body: &Value) -> &'static str {
+    let is_of_segment = ["segment_id", "audience"].iter().any(|field| body.get(field).is_some());
+    if is_of_segment { SEGMENT } else { CONTROL_GROUP }
+}
 
 /// Maximum number of redirects of one request.
 const MAX_REDIRECTS: usize = 10;
@@ -41,18 +52,23 @@ pub enum ClientError {
     Refused { who: String, status: StatusCode, message: String },
     #[error("cannot read the API's response: {0}")]
     Response(#[from] serde_json::Error),
+    #[error("the API's response has an unexpected object_prefix: {0:?}")]
+    Prefix(String),
     #[error("{0}")]
     File(#[from] std::io::Error),
 }
 
 impl ClientError {
     /// Whether a retry may help.
-    fn can_retry(&self) -> bool {
+    pub(super) fn can_retry(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::RedirectUnreachable { .. } => true,
-            Self::Http { error, .. } => error.is_timeout(),
+            // A connection that was lost, before the response or within its body, too.
+            Self::Http { error, .. } => {
+                error.is_timeout() || error.is_request() || error.is_body() || error.is_decode()
+            }
             Self::Refused { status, .. } => matches!(status.as_u16(), 429 | 502..=504),
-            Self::Response(_) | Self::File(_) => false,
+            Self::Response(_) | Self::Prefix(_) | Self::File(_) => false,
         }
     }
 }
@@ -74,6 +90,47 @@ pub struct Requested {
     pub url: Option<String>,
     #[serde(default)]
     pub warnings: Vec<String>,
+}
+
+/// The response to a dry run.
+#[derive(Deserialize)]
+pub struct DryRun {
+    pub users: EstimatedUsers,
+    pub files: u64,
+    pub bytes: Estimate,
+    pub seconds: Estimate,
+    pub exports_in_progress: u64,
+    pub destination: TestedDestination,
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+#[derive(Deserialize)]
+pub struct EstimatedUsers {
+    #[serde(flatten)]
+    pub estimate: Estimate,
+    pub between: Option<[u64; 2]>,
+}
+
+#[derive(Deserialize)]
+pub struct Estimate {
+    pub estimated: u64,
+    pub based_on: Basis,
+}
+
+#[derive(Deserialize)]
+pub struct Basis {
+    pub source: String,
+    pub count: Option<u64>,
+}
+
+#[derive(Deserialize)]
+pub struct TestedDestination {
+    pub name: Option<String>,
+    pub kind: Option<String>,
+    pub location: Option<String>,
+    pub is_writable: bool,
+    pub error: Option<String>,
 }
 
 /// The status of an export.
@@ -129,6 +186,13 @@ struct Page {
     next_cursor: Option<String>,
 }
 
+/// An HTTP client that waits neither for a dead host nor for a stream that stopped.
+pub(super) fn http_client() -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .connect_timeout(Duration::from_secs(10))
+        .read_timeout(Duration::from_secs(60))
+}
+
 /// A client of one API with one key.
 pub struct Client {
     http: reqwest::Client,
@@ -151,9 +215,7 @@ impl Client {
             *latest.lock() = Some(attempt.url().clone());
             attempt.follow()
         });
-        let http = reqwest::Client::builder()
-            .connect_timeout(Duration::from_secs(10))
-            .read_timeout(Duration::from_secs(60))
+        let http = http_client()
             .redirect(follow)
             .build()
             .map_err(|error| ClientError::Http { address: base.clone(), error })?;
@@ -168,14 +230,25 @@ impl Client {
 
     /// Requests an export. Retries only if no request has arrived.
     pub async fn request(&self, body: &Value) -> Result<Requested, ClientError> {
-        let path = "/users/export/global_control_group";
-        let response = self.send(self.authorized(Method::POST, path).json(body)).await?;
-        Ok(serde_json::from_slice(&response)?)
+        let response =
+            self.send(self.authorized(Method::POST, request_path(body)).json(body)).await?;
+        let requested: Requested = serde_json::from_slice(&response)?;
+        check_prefix(&requested.object_prefix, None)?;
+        Ok(requested)
+    }
+
+    /// Estimates an export that would be requested with this body.
+    pub async fn dry_run(&self, body: &Value) -> Result<(DryRun, Value), ClientError> {
+        let response =
+            self.send(self.authorized(Method::POST, request_path(body)).json(body)).await?;
+        let raw: Value = serde_json::from_slice(&response)?;
+        Ok((DryRun::deserialize(&raw)?, raw))
     }
 
     pub async fn status(&self, prefix: &str) -> Result<(Export, Value), ClientError> {
         let path = format!("/users/export/{prefix}");
-        read(serde_json::from_slice(&self.send(self.authorized(Method::GET, &path)).await?)?)
+        let response = self.send(self.authorized(Method::GET, &path)).await?;
+        read_status(prefix, serde_json::from_slice(&response)?)
     }
 
     /// [`status`](Self::status) of an export in progress: retries if the service is down.
@@ -191,10 +264,16 @@ impl Client {
         }
     }
 
+    /// The stream of events of an export.
+    pub async fn events(&self, prefix: &str) -> Result<Events, ClientError> {
+        let path = format!("/users/export/{prefix}/events");
+        Ok(Events::new(self.execute(self.authorized(Method::GET, &path)).await?))
+    }
+
     pub async fn cancel(&self, prefix: &str) -> Result<(Export, Value), ClientError> {
         let path = format!("/users/export/{prefix}");
         let response = self.send(self.authorized(Method::DELETE, &path)).await?;
-        read(serde_json::from_slice(&response)?)
+        read_status(prefix, serde_json::from_slice(&response)?)
     }
 
     /// The latest exports, from as many pages as needed.
@@ -220,25 +299,28 @@ impl Client {
         Ok(exports)
     }
 
-    /// Downloads a file; the URL needs no key.
-    pub async fn fetch(
+    /// Requests a file, or its rest after some bytes if its ETag is still the same. The URL needs no
+    /// key. The response is a success, or 416: nothing is missing.
+    pub(super) async fn open(
         &self,
         url: &str,
-        file: &Path,
-        mut progress: impl FnMut(u64, Option<u64>),
-    ) -> Result<(), ClientError> {
-        let response = self.execute(self.http.get(url)).await?;
-        let total = response.content_length();
-        let mut out = tokio::io::BufWriter::new(tokio::fs::File::create(file).await?);
-        let mut chunks = response.bytes_stream();
-        let mut done = 0;
-        while let Some(chunk) = chunks.try_next().await.map_err(|error| self.failed(error))? {
-            out.write_all(&chunk).await?;
-            done += chunk.len() as u64;
-            progress(done, total);
+        rest: Option<(u64, &str)>,
+    ) -> Result<reqwest::Response, ClientError> {
+        let mut request = self.http.get(url);
+        if let Some((length, etag)) = rest {
+            request = request.header(RANGE, format!("bytes={length}-")).header(IF_RANGE, etag);
         }
-        out.flush().await?;
-        Ok(out.into_inner().sync_all().await?)
+        self.execute(request).await
+    }
+
+    /// The client, for requests without the key.
+    pub(super) fn http(&self) -> &reqwest::Client {
+        &self.http
+    }
+
+    /// The keys that this API serves.
+    pub(super) fn as_trusted_gateway(&self) -> Trust {
+        Trust::Gateway { client: self.http.clone(), base: self.base.clone() }
     }
 
     fn authorized(&self, method: Method, path: &str) -> RequestBuilder {
@@ -255,7 +337,7 @@ impl Client {
         *self.redirected.lock() = None;
         let response = request.send().await.map_err(|error| self.failed(error))?;
         let status = response.status();
-        if status.is_success() {
+        if status.is_success() || status == StatusCode::RANGE_NOT_SATISFIABLE {
             return Ok(response);
         }
         let who = match &*self.redirected.lock() {
@@ -273,7 +355,7 @@ impl Client {
     }
 
     /// The host that failed, and how.
-    fn failed(&self, error: reqwest::Error) -> ClientError {
+    pub(super) fn failed(&self, error: reqwest::Error) -> ClientError {
         let requested_origin = error.url().map(origin).unwrap_or_else(|| self.base.clone());
         let redirected = self.redirected.lock().as_ref().map(origin);
         let cause = || causes(&error).last().map(ToString::to_string).unwrap_or_default();
@@ -298,4 +380,54 @@ fn origin(url: &Url) -> String {
 
 fn read(raw: Value) -> Result<(Export, Value), ClientError> {
     Ok((Export::deserialize(&raw)?, raw))
+}
+
+/// The status of the requested export.
+fn read_status(prefix: &str, raw: Value) -> Result<(Export, Value), ClientError> {
+    let (export, raw) = read(raw)?;
+    check_prefix(&export.object_prefix, Some(prefix))?;
+    Ok((export, raw))
+}
+
+/// Checks the prefix that a server sent, because files get their names from it.
+fn check_prefix(sent: &str, requested: Option<&str>) -> Result<(), ClientError> {
+    if is_object_prefix(sent) && requested.is_none_or(|requested| requested == sent) {
+        return Ok(());
+    }
+    Err(ClientError::Prefix(sent.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const PREFIX: &str = "9d2261c4-4cf3-44b0-909b-455baf540288-1795249898";
+
+    #[test]
+    fn a_status_is_that_of_the_requested_export() {
+        let status = |prefix: &str| {
+            json!({
+                "object_prefix": prefix, "state": "done", "users": { "done": 1 },
+                "files": { "done": 1 }, "bytes": 1, "requested_at": "2026-11-21T08:29:28.910Z",
+            })
+        };
+        let (export, _) = read_status(PREFIX, status(PREFIX)).unwrap();
+        assert_eq!(export.object_prefix, PREFIX);
+        let other = PREFIX.replace("-17", "-18");
+        for (requested, sent) in [(PREFIX, other.as_str()), ("../x", "../x"), (PREFIX, "")] {
+            let error = read_status(requested, status(sent)).err().expect("an error");
+            assert!(matches!(&error, ClientError::Prefix(found) if found == sent), "{error}");
+            assert!(!error.can_retry());
+        }
+    }
+
+    #[test]
+    fn a_new_export_has_a_prefix_that_can_be_a_file_name() {
+        assert!(check_prefix(PREFIX, None).is_ok());
+        for sent in ["", "..", "../../x", "/etc/passwd", &format!("../{PREFIX}"), "x-1"] {
+            assert!(check_prefix(sent, None).is_err(), "{sent:?}");
+        }
+    }
 }

@@ -61,7 +61,11 @@ fn section(marker: &str) -> Option<String> {
         "fields" => table(schema_of_request(name)?, REQUEST),
         "message" => table(field_schema("Messages", name)?, REQUEST),
         "parameters" => Some(parameters(operation(name)?.1)),
-        "response" => table(schema_of_response(operation(name)?.1)?, RESPONSE),
+        "response" => {
+            // Optionally with the status.
+            let (name, status) = name.split_once(' ').unwrap_or((name, "2"));
+            table(schema_of_response(operation(name)?.1, status)?, RESPONSE)
+        }
         "statuses" => Some(statuses(operation(name)?.1)),
         _ => None,
     }
@@ -117,9 +121,9 @@ fn comparisons(condition: &Value) -> String {
     out
 }
 
-fn schema_of_response(operation: &Value) -> Option<&Value> {
+fn schema_of_response<'a>(operation: &'a Value, status: &str) -> Option<&'a Value> {
     let responses = operation["responses"].as_object()?;
-    let (_, response) = responses.iter().find(|(status, _)| status.starts_with('2'))?;
+    let (_, response) = responses.iter().find(|(name, _)| name.starts_with(status))?;
     Some(&content(resolved(response))?["schema"])
 }
 

@@ -87,7 +87,9 @@ pub(super) async fn jobs(tx: &mut Tx, retry_ms: i64, limit: i64) -> Result<Vec<J
             "deliveries",
             "finished_at",
             "finished_at",
-            "state = 'given_up'"
+            // Those that ended before their time limit had no receiver any more: nobody waits for
+            // them.
+            "state = 'given_up' AND finished_at >= retry_until"
         ),
         " UNION ALL ",
         jobs!(

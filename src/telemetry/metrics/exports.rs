@@ -9,7 +9,7 @@ const METRICS: &[Metric] = &[
         "longshore_exports_total",
         &["state", "cause"],
         "Total number of ended exports, by state (done, failed, cancelled) and cause: limit, \
-         broken_users, own_storage, objects, store, workers_lost or internal if it failed, asked \
+         deleted, broken_users, own_storage, objects, store, workers_lost or internal if it failed, asked \
          if it was cancelled, none if it is done",
     )
     .begins_at_0(&[
@@ -70,8 +70,8 @@ const METRICS: &[Metric] = &[
     counter(
         "longshore_deliveries_total",
         &["outcome"],
-        "Total number of attempts to send a callback or status postback, by outcome: delivered, \
-         retried, given_up, or lost to another worker",
+        "Total number of attempts to send a callback, status postback or notification, by outcome: \
+         delivered, retried, given_up, or lost to another worker",
     )
     .begins_at_0(&[&["delivered"], &["retried"], &["given_up"], &["lost"]]),
     histogram(

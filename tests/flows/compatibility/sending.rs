@@ -110,7 +110,8 @@ async fn lists_show_declared_objects_and_bought_products() {
     let listed = world.api.get("/canvas/list").await;
     assert_eq!(listed.body["canvases"][0]["id"], CANVAS, "{listed:?}");
     let listed = world.api.get("/segments/list").await;
-    assert_eq!(listed.body["segments"][0]["id"], SEGMENT, "{listed:?}");
+    assert_eq!(listed.body["segments"][0]["name"], "All users", "{listed:?}");
+    assert_eq!(listed.body["segments"][1]["id"], SEGMENT, "{listed:?}");
     let segment = world.api.get(&format!("/segments/details?segment_id={SEGMENT}")).await;
     assert_eq!(segment.body["name"], "Gold", "{segment:?}");
     let campaign = world.api.get(&format!("/campaigns/details?campaign_id={CAMPAIGN}")).await;

@@ -139,9 +139,9 @@ fn each_pod_reaches_its_dependencies() {
         match pod.component() {
             // The bucket and the storage of workspaces, which may be anywhere; receivers; servers
             // of connected_content, which previews request from gateways.
-            "gateway" | "exports" | "deliveries" | "apply" => wanted.extend([80, 443]),
+            "gateway" | "exports" | "apply" => wanted.extend([80, 443]),
             // Receivers, providers, servers of connected_content and relays.
-            "messages" | "transactional" => wanted.extend([80, 443, 465, 587]),
+            "deliveries" | "messages" | "transactional" => wanted.extend([80, 443, 465, 587]),
             _ => {}
         }
         assert_eq!(ports, wanted, "{}", pod.name());

@@ -11,6 +11,7 @@ use longshore::kinds;
 use longshore::topics;
 use longshore::users::Position;
 use store::claims::{self, Claim};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::support::export_world::{LEASE, SLICES, World};
@@ -36,7 +37,7 @@ async fn many_planners_plan_once(world: World) {
     }
     let planners = claims.into_iter().map(|claim| {
         let app = world.app.clone();
-        tokio::spawn(async move { plan::plan(&app, &claim).await })
+        tokio::spawn(async move { plan::plan(&app, &claim, &CancellationToken::new()).await })
     });
     for planned in futures::future::join_all(planners).await {
         let planned = planned.unwrap();
@@ -121,7 +122,7 @@ async fn a_lost_message_only_delays_the_planning(world: World) {
     assert_eq!(world.app.config.exports.requeue_seconds, 30);
     world.execute(passed, job.id).await;
     let claim = world.plans(&job).await.remove(0);
-    plan::plan(&world.app, &claim).await.unwrap();
+    plan::plan(&world.app, &claim, &CancellationToken::new()).await.unwrap();
     assert_eq!(world.progress(&job).await.state, State::Running);
     assert!(world.cancel(&job).await);
 }
@@ -133,7 +134,7 @@ async fn a_message_has_a_job_planned_at_once_and_once(world: World) {
     world.apply(&[message.clone(), unknown, message.clone()]).await;
     let claims = world.plans(&job).await;
     assert_eq!(claims.len(), 1);
-    plan::plan(&world.app, &claims[0]).await.unwrap();
+    plan::plan(&world.app, &claims[0], &CancellationToken::new()).await.unwrap();
     let planned = world.progress(&job).await;
     assert_eq!(planned.state, State::Running);
     // It comes again when the job is planned, and when it has ended.
@@ -169,7 +170,7 @@ async fn jobs_of_the_release_before_are_planned(world: World) {
     for _ in 0..2 {
         let store = &world.app.store;
         let taken = claims::take(store, kinds::EXPORT_PLAN, 4, 4, LEASE, &[]).await.unwrap();
-        plan::plan(&world.app, &taken.claims[0]).await.unwrap();
+        plan::plan(&world.app, &taken.claims[0], &CancellationToken::new()).await.unwrap();
     }
     for job in [&queued, &planning] {
         assert_eq!(world.progress(job).await.state, State::Running);

@@ -99,7 +99,8 @@ impl World {
     async fn segment(&self, id: Uuid) -> Option<Value> {
         let workspace = self.workspace().await;
         let mut tx = self.app.store.snapshot().await.unwrap();
-        workspaces::segment(&mut tx, workspace, id).await.unwrap()
+        let segment = workspaces::segments::segment(&mut tx, workspace, id).await.unwrap();
+        segment.map(|segment| segment.audience)
     }
 
     /// Every row that may have something of it, as bytes.
@@ -308,7 +309,9 @@ async fn sending_uses_the_applied_settings(world: World) {
     let receipt = campaigns::by_id(&mut tx, workspace, CAMPAIGN).await.unwrap().unwrap();
     assert!(campaigns::by_id(&mut tx, workspace, SEGMENT).await.unwrap().is_none());
     assert!(campaigns::by_id(&mut tx, workspace + 1, CAMPAIGN).await.unwrap().is_none());
-    assert!(workspaces::segment(&mut tx, workspace + 1, SEGMENT).await.unwrap().is_none());
+    assert!(
+        workspaces::segments::segment(&mut tx, workspace + 1, SEGMENT).await.unwrap().is_none()
+    );
     drop(tx);
     let email = &receipt.email(&found).unwrap()["email"];
     assert_eq!(email["from"], "Acme <hello@acme.example>");

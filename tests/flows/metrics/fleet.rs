@@ -23,7 +23,7 @@ currency: USD
 ";
 
 /// Rows of every counted kind, and of others; times are milliseconds from now.
-const ROWS: [(&str, &[i64]); 16] = [
+const ROWS: [(&str, &[i64]); 17] = [
     (
         "INSERT INTO claims (kind, job, item, due_at) VALUES ('export_part', $2, 1, $1)",
         &[-1_000_000, 1_000_000],
@@ -101,6 +101,13 @@ const ROWS: [(&str, &[i64]); 16] = [
              request_id, created_at, retry_until, finished_at)
          VALUES ($2, 1, 'k', 's', 'u', 'b', $2, 1, 'given_up', 'r', 0, 0, $1)",
         &[-1_200_000],
+    ),
+    // Its receiver was removed before its time limit.
+    (
+        "INSERT INTO deliveries (id, workspace_id, kind, subject, url, body, receiver, item, state,
+             request_id, created_at, retry_until, finished_at)
+         VALUES ($2, 1, 'k', 's', 'u', 'b', $2, 1, 'given_up', 'r', 0, $1 + 1, $1)",
+        &[-1_250_000],
     ),
     (
         "INSERT INTO transactional_emails (dispatch_id, workspace_id, campaign_id, request_id,

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use kit::retry::Retry as _;
 use longshore::exports::part::write_once;
 use longshore::exports::rows::PartResult;
+use longshore::exports::{Cause, ExportError};
 use objects::probe;
 use objects::{AzureSettings, ObjectError, Objects, S3Settings};
 
@@ -177,12 +178,17 @@ async fn write_only_keys_are_reported_with_their_limits() {
     let error = probe::build_storage(&s3).await.unwrap_err();
     assert!(error.to_string().contains("access denied"), "{error}");
 
-    // Nor does a file that is tried twice fail the export: each try counts what it read.
+    // A file that is tried twice fails the export: what is in the first one is unknown.
     let key = key("file");
-    for users in [5, 4] {
+    let write = async |users: i64| {
         let result = PartResult { users, ..PartResult::default() };
         let body = Bytes::from(users.to_string());
-        let written = write_once(&s3, &key, "application/zip", body, result.clone()).await;
-        assert_eq!(written.unwrap(), result);
-    }
+        write_once(&s3, &key, "application/zip", body, result).await
+    };
+    assert_eq!(write(5).await.unwrap().users, 5);
+    let error = write(4).await.unwrap_err();
+    assert!(matches!(&error, ExportError::Own(ObjectError::Refused(_))), "{error:?}");
+    let failure = error.failure();
+    assert_eq!(failure.cause, Cause::OwnStorage);
+    assert!(failure.message.contains("s3:GetObject"), "{}", failure.message);
 }

@@ -67,6 +67,8 @@ fn schemas_match_the_accepted_bodies() {
         ("ExportRequest", json!({ "fields_to_export": ["email", "custom_attributes.x"] }), true),
         ("ExportRequest", json!({ "fields_to_export": [] }), false),
         ("ExportRequest", json!({ "fields_to_export": ["e-mail"] }), false),
+        ("ExportRequest", json!({ "fields_to_export": ["email"], "destination": "lake-2" }), true),
+        ("ExportRequest", json!({ "fields_to_export": ["email"], "destination": "Lake" }), false),
         (
             "ExportRequest",
             json!({ "fields_to_export": ["email"], "callback_endpoint": "https://a.example/x?y" }),

@@ -39,6 +39,12 @@ def list_exports(case):
         case.query["cursor"] = THERE["cursor"]
 
 
+def request_export(case):
+    """The destination that every workspace has."""
+    if case.body.get("destination") is not None:
+        case.body["destination"] = "url"
+
+
 def schedule(case):
     """A Canvas that there is, and a time that is not past."""
     case.body["canvas_id"] = THERE["canvas"]
@@ -146,8 +152,15 @@ def download(case):
     case.query = {"signature": THERE["signature"]}
 
 
+def allowed_signers(case):
+    """A workspace that there is."""
+    case.path_parameters["workspace"] = THERE["workspace"]
+
+
 CHANGES = {
+    "allowedSigners": allowed_signers,
     "listExports": list_exports,
+    "requestExport": request_export,
     "scheduleCanvas": schedule,
     "sendMessages": send_messages,
     "scheduleMessages": schedule_messages,

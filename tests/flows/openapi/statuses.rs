@@ -150,22 +150,45 @@ async fn exports(world: &mut World, seen: &mut Seen) {
     seen.see(ask(wanted.clone()).header("idempotency-key", "a"), 201).await;
     seen.see(ask(json!({ "fields_to_export": ["gender"] })).header("idempotency-key", "a"), 422)
         .await;
+    let dry_run = json!({ "fields_to_export": ["email"], "dry_run": true });
+    seen.see(ask(dry_run.clone()), 200).await;
+    let of_segment = |mut body: Value| {
+        let audience = json!({ "email_subscription_status": {
+            "comparison": "is", "value": "subscribed" } });
+        body["audience"] = audience;
+        world.api.request(Method::POST, "/users/export/segment").json(&body)
+    };
+    seen.see(of_segment(dry_run), 200).await;
+    seen.see(of_segment(wanted.clone()).header("idempotency-key", "s"), 201).await;
+    let other = json!({ "fields_to_export": ["gender"] });
+    seen.see(of_segment(other).header("idempotency-key", "s"), 422).await;
     let accepted = world.api.export(&wanted).await;
     world.api.done(&accepted.prefix).await;
     let path = format!("/users/export/{}", accepted.prefix);
     seen.see(get(&path), 200).await;
     seen.see(world.api.request(Method::DELETE, &path), 409).await;
+    seen.see(get(&format!("{path}/events")), 200).await;
+    seen.see(get(&format!("{}/events", filled("/users/export/{object_prefix}"))), 404).await;
     let page = seen.see(get("/users/export?limit=1"), 200).await;
     let cursor = page.body["next_cursor"].as_str().expect("there are two exports");
     seen.see(get(&format!("/users/export?cursor={cursor}")), 200).await;
     for wrong in ["limit=0", "limit=%2B1", "limit=1&limit=1", "cursor=", "cursor=x"] {
         seen.see(get(&format!("/users/export?{wrong}")), 400).await;
     }
+    let ids = |body: Value| world.api.request(Method::POST, "/users/export/ids").json(&body);
+    seen.see(ids(json!({ "external_ids": ["ann", "nobody"] })), 201).await;
+    seen.see(ids(json!({})), 400).await;
+    seen.see(ids(json!({ "external_ids": vec!["ann"; 51] })), 400).await;
+    seen.see(ids(json!({ "phones": ["555"] })), 400).await;
     let unknown = filled("/users/export/{object_prefix}");
     seen.see(get(&unknown), 404).await;
     seen.see(world.api.request(Method::DELETE, &unknown), 404).await;
     seen.see(get(&format!("{path}/download?signature=x")), 404).await;
     let address = accepted.address().strip_prefix(world.fleet.base()).unwrap();
+    for file in ["manifest.json", "SHA256SUMS", "manifest.json.sig"] {
+        seen.see(get(&address.replace("/download?", &format!("/{file}?"))), 302).await;
+        seen.see(get(&format!("{path}/{file}?signature=x")), 404).await;
+    }
     let found = seen.see(get(address), 302).await;
     let file = found.headers["location"].to_str().unwrap();
     let file = file.strip_prefix(world.fleet.base()).unwrap();
@@ -183,7 +206,11 @@ async fn exports(world: &mut World, seen: &mut Seen) {
     world.fleet.stop("worker-1");
     let get = |path: &str| world.api.request(Method::GET, path);
     let waiting = world.api.export(&wanted).await;
-    seen.see(get(waiting.address().strip_prefix(world.fleet.base()).unwrap()), 403).await;
+    let address = waiting.address().strip_prefix(world.fleet.base()).unwrap();
+    for file in ["download", "manifest.json", "SHA256SUMS", "manifest.json.sig"] {
+        let address = address.replace("/download?", &format!("/{file}?"));
+        seen.see(get(&address), 403).await;
+    }
     let path = format!("/users/export/{}", waiting.prefix);
     seen.see(world.api.request(Method::DELETE, &path), 200).await;
     world.fleet.resume("worker-1");
@@ -195,6 +222,11 @@ async fn the_rest_of_workspaces(world: &World, seen: &mut Seen) {
         seen.see(api.request(Method::GET, document), 200).await;
     }
     seen.see(api.request(Method::GET, "/docs"), 200).await;
+    seen.see(api.request(Method::GET, "/schemas/export-record.json"), 200).await;
+    for (workspace, status) in [("acme", 200), ("none", 404)] {
+        let keys = format!("/.well-known/longshore/{workspace}/allowed_signers");
+        seen.see(api.request(Method::GET, &keys), status).await;
+    }
     let script = CONTRACT.operations().find(|(path, _, _)| path.starts_with("/docs/"));
     seen.see(api.request(Method::GET, script.unwrap().0), 200).await;
     seen.see(api.request(Method::GET, "/campaigns/list?page=0"), 200).await;

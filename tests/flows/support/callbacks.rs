@@ -29,6 +29,15 @@ pub async fn callback_at(receiver: &Receiver, path: &str, secret: &[u8]) -> Valu
     body
 }
 
+/// The body of a callback of a finished export but its manifest, which must be there.
+pub fn without_manifest(mut body: Value) -> Value {
+    let manifest = body.as_object_mut().expect("an object").remove("manifest");
+    let manifest = manifest.unwrap_or_else(|| panic!("no manifest: {body}"));
+    assert_eq!(manifest["sha256"].as_str().map(str::len), Some(64), "{manifest}");
+    assert_ne!(manifest["key"].is_string(), manifest["url"].is_string(), "{manifest}");
+    body
+}
+
 /// Checks a callback's form, time and signature; returns its body.
 pub fn verified(received: &Received, secret: &[u8]) -> Value {
     assert_eq!(received.method, "POST");

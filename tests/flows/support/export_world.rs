@@ -10,13 +10,14 @@ use longshore::exports::archive::{Entry, central_directory};
 use longshore::exports::paths;
 use longshore::exports::plan;
 use longshore::exports::rows::{self, Winner};
-use longshore::exports::{Format, Job, Plan, Progress, state};
+use longshore::exports::{Audience, Format, Job, Plan, Progress, state};
 use longshore::kinds;
-use longshore::users::Position;
 use longshore::users::activity::Activity;
+use longshore::users::{Position, service_id};
 use objects::Objects;
 use store::Store;
 use store::claims::{self, Claim, Kind};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::archives;
@@ -40,8 +41,8 @@ pub struct World {
 
 /// Where the user of a number is.
 pub fn position(slice: i16, n: i64) -> Position {
-    let ms = (CREATED + n) as u128;
-    Position { slice, service_id: Uuid::from_u128(ms << 80 | 7 << 76 | 2 << 62 | n as u128) }
+    let bucket = slice.unsigned_abs() * 100;
+    Position { slice, service_id: service_id::new(CREATED + n, 0, bucket, n as u64) }
 }
 
 impl World {
@@ -106,10 +107,13 @@ impl World {
             id: Uuid::new_v4(),
             workspace_id: self.workspace,
             object_prefix: format!("{}-{}", Uuid::new_v4(), now.as_second()),
+            audience: Audience::ControlGroup,
             segment_id: self.segment_id,
+            users_per_file: None,
             fields: ["external_id", "custom_attributes.a", "purchases"].map(String::from).into(),
             format: Format::Zip,
             storage_id: None,
+            destination: None,
             callback_endpoint: Some("https://callbacks.example/ready".into()),
             request_id: "a-request".into(),
             requested_at: now.as_millisecond(),
@@ -139,7 +143,7 @@ impl World {
     /// Plans a job, or gives it up, as a worker does.
     pub async fn plan(&self, job: &Job) {
         let claim = self.take_plan(job, LEASE).await;
-        if let Err(error) = plan::plan(&self.app, &claim).await {
+        if let Err(error) = plan::plan(&self.app, &claim, &CancellationToken::new()).await {
             state::give_up(&self.app, &claim, Some(&error)).await.unwrap();
         }
     }
@@ -149,6 +153,9 @@ impl World {
         let day = utc_date(from_ms(CREATED));
         let plan = Plan {
             slices: SLICES.into(),
+            members: None,
+            segment: None,
+            planned_at: None,
             moment: None,
             youngest: Uuid::max(),
             first_day: day,

@@ -8,6 +8,7 @@ pub mod callbacks;
 pub mod channel_receivers;
 pub mod checker;
 pub mod contract;
+pub mod events;
 pub mod export_world;
 pub mod files;
 pub mod fleet;

@@ -12,6 +12,9 @@ use url::Url;
 use super::servers;
 use super::temporary::{Temporary, remove_bucket};
 
+/// How the keys end of what proves an export.
+pub const PROOFS: [&str; 3] = [".SHA256SUMS", ".manifest.json", ".manifest.json.sig"];
+
 /// A bucket, a container or a directory of a test's own, removed with its last clone.
 #[derive(Clone)]
 pub enum TestStorage {
@@ -115,6 +118,12 @@ impl TestStorage {
             ),
             Self::Files(directory) => format!("file://{}", directory.path().display()),
         }
+    }
+
+    /// The keys of all objects but those that prove an export.
+    pub async fn list_files(&self) -> Vec<String> {
+        let is_proof = |key: &String| PROOFS.iter().any(|suffix| key.ends_with(suffix));
+        self.list().await.into_iter().filter(|key| !is_proof(key)).collect()
     }
 
     /// The keys of all objects, in order; unfinished uploads count.

@@ -63,6 +63,16 @@ impl WorkspaceFile {
         self
     }
 
+    /// With a storage that requests choose by its name.
+    pub fn with_named_storage(mut self, name: &str, storage: &TestStorage) -> Self {
+        let (kind, settings) = storage.storage();
+        let storages = self.more.entry("storages").or_insert_with(|| json!([]));
+        let storages = storages.as_array_mut().expect("a list");
+        storages.push(json!({ "name": name, kind: settings }));
+        self.storage_secrets.extend(storage.secret());
+        self
+    }
+
     pub fn with_percent(mut self, percent: Option<u8>) -> Self {
         self.percent = percent;
         self

@@ -1,4 +1,5 @@
-//! A store as SQL text, and back: small, and the same whichever server reads it.
+//! A store as SQL text, and back: small, and the same whichever server reads it. Without `phones`,
+//! whose rows triggers write.
 
 use std::path::Path;
 
@@ -37,6 +38,7 @@ pub async fn of_file(file: &Path) -> String {
     let tables: Vec<String> = sqlx::query_scalar(
         "SELECT name FROM sqlite_master
          WHERE type = 'table' AND (name NOT LIKE 'sqlite_%' OR name = 'sqlite_sequence')
+           AND name <> 'phones'
          ORDER BY name = 'sqlite_sequence', rowid",
     )
     .fetch_all(&mut c)
@@ -69,7 +71,7 @@ pub async fn of_database(url: &str) -> String {
     let tables: Vec<String> = sqlx::query_scalar(
         "SELECT relname::text FROM pg_class
          WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')
-           AND NOT relispartition ORDER BY relname <> '_sqlx_migrations', oid",
+           AND NOT relispartition AND relname <> 'phones' ORDER BY relname <> '_sqlx_migrations', oid",
     )
     .fetch_all(&mut c)
     .await
@@ -121,6 +123,8 @@ pub async fn to_database(url: &str, text: &str) {
     for file in files.iter().take(migrations) {
         all.push_str(&std::fs::read_to_string(file).expect("a migration"));
     }
+    // The text has those that migrations add.
+    all.push_str("DELETE FROM settings;\n");
     all.push_str(text);
     for table in ["workspaces", "catalogs"] {
         all.push_str(&format!(

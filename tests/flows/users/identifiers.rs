@@ -89,7 +89,7 @@ async fn identifiers_of_another_user_are_rejected(world: World) {
 async fn an_erased_user_leaves_nothing_behind(world: World) {
     let now = kit::clock::format_time(world.clock.now_ms());
     let line = json!({
-        "external_id": "ann", "email": "ann@acme.example",
+        "external_id": "ann", "email": "ann@acme.example", "phone": "+15550100",
         "user_aliases": [{"alias_name": "1", "alias_label": "crm"}],
         "custom_events": [{"name": "seen", "first": now, "last": now, "count": 1}],
     })
@@ -101,7 +101,7 @@ async fn an_erased_user_leaves_nothing_behind(world: World) {
         let id = if id.is_empty() { service_id } else { id };
         let erased = erase::erase(world.store(), &world.workspace, id).await.unwrap();
         assert_eq!(erased.to_string(), service_id);
-        for table in ["users", "activity", "identifiers", "emails"] {
+        for table in ["users", "activity", "identifiers", "emails", "phones"] {
             assert_eq!(world.rows(table).await, 0, "{table} after {id}");
         }
         assert!(matches!(world.show(id).await, Err(FindError::NotFound(_))));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use longshore::erase;
-use longshore::users::scan::PartBoundaries;
+use longshore::users::scan::{PartBoundaries, cut};
 use longshore::users::service_id;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -61,6 +61,11 @@ async fn stretches_have_exact_sizes_and_cross_slices(world: World) {
     assert!(members[..members.len() - 1].iter().all(|stretch| stretch.len() == 10));
     assert_eq!(members.concat(), expected);
     assert_eq!(cuts.youngest, expected.iter().map(|user| user.position.service_id).max().unwrap());
+    // No more than one above the maximum.
+    let mut tx = world.store().snapshot().await.unwrap();
+    let cuts = cut(&mut tx, world.workspace.id, &ALL, 1, 700).await.unwrap();
+    assert_eq!(cuts.ends.len(), 701);
+    drop(tx);
     // Nobody at all.
     let nobody = PartBoundaries { users: 0, ends: Vec::new(), youngest: Uuid::nil() };
     assert_eq!(world.cut(&[], 10).await, nobody);

@@ -41,7 +41,7 @@ async fn keys_are_made_found_and_revoked(world: World) {
     assert!(secret.starts_with("lsk_") && secret.len() == 47, "{}", secret.len());
     let found = keys::find(&world.app, &secret).await.unwrap().unwrap();
     assert_eq!(*found.workspace, workspace);
-    assert_eq!(found.permissions, ["users.track"]);
+    assert_eq!(*found.permissions, ["users.track"]);
     assert!(found.allow.is_empty() && found.workspace.ip_allowlist.len() == 1);
     for wrong in ["", "lsk_", &secret[..46], &format!("{secret}x"), &secret.to_uppercase()] {
         assert!(!world.knows(wrong).await, "{wrong:?}");

@@ -18,6 +18,7 @@ on_both_stores!(World =>
     signing_secrets_are_created_rotated_and_never_shared,
     webhooks_are_signed_before_the_first_apply_of_an_upgrade,
     a_wrong_secret_key_is_rejected_and_rotation_reseals,
+    receivers_of_notifications_are_sealed_compared_and_resealed,
     another_number_of_partitions_is_refused,
 );
 
@@ -145,6 +146,49 @@ async fn a_wrong_secret_key_is_rejected_and_rotation_reseals(world: World) {
     assert!(!setup::run(&only_new).await.unwrap().rotated);
     assert_eq!(signing(&only_new).await, before);
     assert!(setup::check(&world.app).await.is_err(), "the former key serves no more");
+}
+
+async fn receivers_of_notifications_are_sealed_compared_and_resealed(world: World) {
+    let notify = |path: &str| {
+        format!(
+            "notify:\n  - slack: {{url: 'https://hooks.example/services/{path}'}}\n  \
+             - webhook: {{url: 'https://ops.example/{path}', secret: {path}-of-a-webhook}}\n  \
+             - {{on: [export_done], email: {{to: [ops@acme.example]}}}}\n"
+        )
+    };
+    let email = "email: {smtp: smtp://relay.example, from: exports@acme.example}\n";
+    let (first, second) = ("first-secret-path", "second-secret-path");
+    let declared = |path: &str| acme(&format!("{email}{}", notify(path)));
+    let error = world.apply(&acme(&notify(first))).await.err().unwrap();
+    assert!(error.contains("notify[2].email requires email.smtp and email.from"), "{error}");
+
+    let applied = lines(&world.apply(&declared(first)).await.unwrap());
+    let line = applied.iter().find(|line| line.starts_with("+ notify")).expect("a change");
+    for part in ["Slack https://hooks.example", "webhook https://ops.example", "ops@acme.example"] {
+        assert!(line.contains(part), "{line}");
+    }
+    assert!(!applied.concat().contains(first), "{applied:?}");
+    assert!(world.apply(&declared(first)).await.unwrap().changes.is_empty());
+    let applied = lines(&world.apply(&declared(second)).await.unwrap());
+    let [line] = applied.as_slice() else { panic!("{applied:?}") };
+    assert!(line.starts_with("~ notify (") && !line.contains("secret-path"), "{line}");
+    let late = format!("{}export_late_after: 90m\n", declared(second));
+    let applied = lines(&world.apply(&late).await.unwrap());
+    assert_eq!(applied, ["~ export_late_after (6h -> 90m)"]);
+
+    let stored = world.everything_stored().await;
+    for secret in [first, second, "ops.example"] {
+        let is_there = stored.windows(secret.len()).any(|window| window == secret.as_bytes());
+        assert!(!is_there, "{secret} is stored as it is");
+    }
+    let workspace = world.workspace().await;
+    let before = settings::find(&world.app, workspace.id).await.unwrap().notify.clone();
+    assert_eq!(before.len(), 3);
+    let new = SecretKey::generate();
+    let both = world.with_secret_key(&new, world.test.config.secret_key.as_ref()).await;
+    assert!(setup::run(&both).await.unwrap().rotated, "the keys were rotated");
+    let only_new = world.with_secret_key(&new, None).await;
+    assert_eq!(settings::find(&only_new, workspace.id).await.unwrap().notify, before);
 }
 
 async fn another_number_of_partitions_is_refused(world: World) {

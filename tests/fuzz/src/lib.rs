@@ -51,7 +51,7 @@ const fn target(
 }
 
 /// Every parser, with what reads its output.
-pub const TARGETS: [Target; 21] = {
+pub const TARGETS: [Target; 23] = {
     use Source::{Body, Field, Query, WorkspaceFile};
     [
         target("track", tracking::track, &[Body("track")]),
@@ -59,6 +59,8 @@ pub const TARGETS: [Target; 21] = {
         target("catalog_items", catalogs::items, &[Body("editItems")]),
         target("catalog_message", catalogs::message, &[]),
         target("export", requests::export, &[Body("requestExport")]),
+        target("export_segment", requests::export_segment, &[Body("requestSegmentExport")]),
+        target("export_ids", requests::export_ids, &[Body("exportUsers")]),
         target("schedule", requests::schedule, &[Body("scheduleCanvas")]),
         target("schedule_deletion", requests::schedule_deletion, &[Body("deleteSchedule")]),
         target("live_activity", requests::live_activity, &[Body("startLiveActivity")]),

@@ -10,7 +10,9 @@ use super::{Accepted, body, check_reason, check_refusal, refused, seeds, text};
 use longshore::audience::Audience;
 use longshore::campaigns;
 use longshore::config::Config;
+use longshore::exports;
 use longshore::exports::fields::FieldSet;
+use longshore::exports::ids;
 use longshore::exports::request::ExportOptions;
 use longshore::gateway::idempotency::header::{IDEMPOTENCY_KEY, read as read_key};
 use longshore::gateway::{address, bearer, fields};
@@ -51,6 +53,32 @@ pub fn export(bytes: &[u8]) -> Option<Accepted> {
     if let Some(address) = wanted.callback_endpoint {
         assert_eq!(check_stored_address(&address, &CONFIG).map(String::from), Ok(address));
     }
+    Some(Accepted)
+}
+
+/// `POST /users/export/segment`.
+pub fn export_segment(bytes: &[u8]) -> Option<Accepted> {
+    let members = members(bytes)?;
+    let check = |address: &str| check_address(address, &CONFIG).map(String::from);
+    let (audience, _, wanted) = match ExportOptions::read_with_target(&members, 1, check) {
+        Ok(read) => read,
+        Err(error) => return refused(&error),
+    };
+    FieldSet::parse(&wanted.fields).expect("the fields are known");
+    if let exports::Audience::Connected(tree) = audience {
+        Audience::read(&tree).expect("an accepted audience can be read again");
+    }
+    Some(Accepted)
+}
+
+/// `POST /users/export/ids`.
+pub fn export_ids(bytes: &[u8]) -> Option<Accepted> {
+    let request = match ids::read(members(bytes)?, Some("their_id")) {
+        Ok(request) => request,
+        Err(error) => return refused(&error),
+    };
+    assert!((1..=50).contains(&request.mentions().len()));
+    request.fields().expect("the fields are known");
     Some(Accepted)
 }
 

@@ -45,7 +45,8 @@ macro_rules! targets {
 }
 
 targets! {
-    track, track_message, catalog_items, catalog_message, export, schedule, schedule_deletion,
+    track, track_message, catalog_items, catalog_message, export, export_segment,
+    export_ids, schedule, schedule_deletion,
     live_activity,
     messages_send, messages_schedule, phone_numbers, campaigns_query, headers, template,
     message_objects, scim_user, scim_patch, scim_query, workspace_file, import_line, activity,

@@ -15,7 +15,7 @@ use super::{Kind, rows};
 use crate::app::App;
 use gateway::formats::SuccessText;
 use gateway::openapi::Tag;
-use gateway::workspaces::channel_rows;
+use gateway::workspaces::segments;
 use gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter, query};
 use kit::clock::serialize_time;
 
@@ -26,7 +26,10 @@ const SEGMENT: &str = "segments.details";
 /// Number of segments per page.
 const PAGE: usize = 100;
 
-const SEGMENTS_TAG: Tag = Tag { name: "Segments", about: "What the workspace file declares." };
+const SEGMENTS_TAG: Tag = Tag {
+    name: "Segments",
+    about: "What the workspace file declares, and the segment of all users.",
+};
 
 /// ID in the examples.
 const EXAMPLE: &str = "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60";
@@ -164,7 +167,10 @@ async fn details(
 fn describe_list() -> Operation {
     Operation::new(Method::GET, "listSegments", SEGMENTS_TAG, "List segments")
         .by(Access::Key(SEGMENTS))
-        .about("Sorted by name.")
+        .about(
+            "Sorted by name. Every workspace has a segment with the name `All users`, which its \
+             file does not declare.",
+        )
         .takes_page(PAGE as i64, "segments")
         .in_query(
             "sort_direction",
@@ -214,7 +220,7 @@ async fn segments(
     let (page, is_reverse) =
         page(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
     let mut tx = app.request_queue.snapshot().await?;
-    let mut segments = channel_rows::segments(&mut tx, caller.workspace.id).await?;
+    let mut segments = segments::segments(&mut tx, caller.workspace.id).await?;
     if is_reverse {
         segments.reverse();
     }
@@ -269,7 +275,7 @@ async fn segment(
     let id = id(query.as_deref(), "segment_id").map_err(ApiError::Invalid)?;
     let id = id.ok_or_else(no_segment)?;
     let mut tx = app.request_queue.snapshot().await?;
-    let mut segments = channel_rows::segments(&mut tx, caller.workspace.id).await?.into_iter();
+    let mut segments = segments::segments(&mut tx, caller.workspace.id).await?.into_iter();
     let segment = segments.find(|segment| segment.id == id).ok_or_else(no_segment)?;
     Ok(axum::Json(SegmentDetails {
         message: SuccessText::Success,

@@ -9,14 +9,18 @@ use uuid::Uuid;
 
 use super::{Document, steps};
 use crate::document::company::{Company, Permissions};
-use crate::document::{Declaration, DeclaredCampaign, SourceLocation, Storage};
+use crate::document::storage::{DeclaredStorage, S3, Storage};
+use crate::document::{Declaration, DeclaredCampaign, SourceLocation};
 use crate::values::Currency;
 use content::campaigns::{Kind, Trigger, TriggerError};
 use content::catalogs::MAX_FIELDS;
 use gateway::workspaces::email_templates::{EMAIL_TEMPLATE_ID, MAX_TEMPLATES, MAX_TEMPLATES_BYTES};
 use gateway::workspaces::keys::KeyError;
+use gateway::workspaces::notify::{EmailReceiver, Event, MAX_ADDRESSES, MAX_ENTRIES, Receiver};
 use gateway::workspaces::rules::{self, Rule as _};
+use gateway::workspaces::segments::ALL_USERS;
 use gateway::workspaces::settings::Secret;
+use gateway::workspaces::storage::MAX_NAMED;
 use gateway::workspaces::template_data::{self, data_name};
 use gateway::workspaces::{Budget, to_json};
 use messages::personalization::{NAMES, alias};
@@ -127,6 +131,10 @@ pub(super) fn workspace(declaration: &Declaration, document: &mut Document<'_>) 
         declaration.segments.iter().map(|segment| segment.id),
     );
     for (i, segment) in declaration.segments.iter().enumerate() {
+        if segment.name == ALL_USERS {
+            let text = format!("{ALL_USERS:?} is the segment that every workspace has");
+            document.report(&steps!["segments", i, "name"], text);
+        }
         let read = Audience::read_segment(&segment.audience);
         document.audience(&steps!["segments", i, "audience"], read);
     }
@@ -142,6 +150,8 @@ pub(super) fn workspace(declaration: &Declaration, document: &mut Document<'_>) 
     campaigns(declaration, document);
     channels(declaration, document);
     storage(&declaration.storage, document);
+    storages(&declaration.storages, document);
+    notify(&declaration.notify, document);
 }
 
 /// Reports credentials with the same name or the same secret as an earlier one.
@@ -351,24 +361,91 @@ fn channels(declaration: &Declaration, document: &mut Document<'_>) {
 }
 
 fn storage(storage: &Storage, document: &mut Document<'_>) {
-    if let Some(s3) = &storage.s3 {
-        let mut report = |field: &str, text| document.report(&steps!["storage", "s3", field], text);
-        if s3.access_key_id.is_some() != s3.secret_access_key.is_some() {
-            let text = "requires secret_access_key; without both, the machine's own credentials \
-                        are used";
-            report("access_key_id", text);
-        } else if s3.session_token.is_some() && s3.access_key_id.is_none() {
-            report("session_token", "requires access_key_id and secret_access_key");
+    if let Some(bucket) = &storage.s3 {
+        s3(bucket, &steps!["storage", "s3"], document);
+    }
+    if let Some(azure) = &storage.azure {
+        let credentials = [&azure.access_key, &azure.sas_token];
+        azure_credentials(credentials, &steps!["storage", "azure"], document);
+    }
+}
+
+fn storages(storages: &[DeclaredStorage], document: &mut Document<'_>) {
+    let list = steps!["storages"];
+    document.distinct(&list, "name", storages.iter().map(|storage| &storage.name));
+    if storages.len() > MAX_NAMED {
+        document.report(&list, format!("at most {MAX_NAMED} storages"));
+    }
+    for (i, storage) in storages.iter().enumerate() {
+        if storage.s3.is_some() == storage.azure.is_some() {
+            document.report(&steps!["storages", i], "exactly one of s3 and azure is required");
         }
-        if s3.region.is_none() && s3.endpoint.is_none() {
-            report("region", "is required, for example eu-west-1");
+        if let Some(bucket) = &storage.s3 {
+            s3(bucket, &steps!["storages", i, "s3"], document);
+        }
+        if let Some(azure) = &storage.azure {
+            let credentials = [&azure.access_key, &azure.sas_token];
+            azure_credentials(credentials, &steps!["storages", i, "azure"], document);
         }
     }
-    if let Some(azure) = &storage.azure
-        && azure.access_key.is_some() == azure.sas_token.is_some()
-    {
-        let path = steps!["storage", "azure", "access_key"];
+}
+
+fn s3(s3: &S3, path: &[String], document: &mut Document<'_>) {
+    let mut report = |field: &str, text| document.report(&[path, &steps![field]].concat(), text);
+    if s3.access_key_id.is_some() != s3.secret_access_key.is_some() {
+        let text = "requires secret_access_key; without both, the machine's own credentials \
+                    are used";
+        report("access_key_id", text);
+    } else if s3.session_token.is_some() && s3.access_key_id.is_none() {
+        report("session_token", "requires access_key_id and secret_access_key");
+    }
+    if s3.region.is_none() && s3.endpoint.is_none() {
+        report("region", "is required, for example eu-west-1");
+    }
+}
+
+fn azure_credentials(
+    [access_key, sas_token]: [&Option<String>; 2],
+    path: &[String],
+    document: &mut Document<'_>,
+) {
+    if access_key.is_some() == sas_token.is_some() {
+        let path = [path, &steps!["access_key"]].concat();
         document.report(&path, "exactly one of access_key and sas_token is required");
+    }
+}
+
+fn notify(receivers: &[Receiver], document: &mut Document<'_>) {
+    if receivers.len() > MAX_ENTRIES {
+        document.report(&steps!["notify"], format!("at most {MAX_ENTRIES} entries"));
+    }
+    let mut urls = HashSet::new();
+    for (i, receiver) in receivers.iter().enumerate() {
+        let Receiver { on, webhook, slack, email } = receiver;
+        let channels = [webhook.is_some(), slack.is_some(), email.is_some()];
+        if channels.into_iter().filter(|is_set| *is_set).count() != 1 {
+            let text = "exactly one of webhook, slack and email is required";
+            document.report(&steps!["notify", i], text);
+        }
+        if on.is_empty() {
+            let text = format!("list at least one of {}", Event::ALL.map(Event::name).join(", "));
+            document.report(&steps!["notify", i, "on"], text);
+        }
+        document.distinct(&steps!["notify", i, "on"], "", on.iter().map(|event| event.name()));
+        // A delivery is signed with the secret of the entry that has its URL.
+        if let Some((field, url)) = receiver.address()
+            && !urls.insert(url)
+        {
+            let channel = field.trim_end_matches(".url");
+            document.report(&steps!["notify", i, channel, "url"], DUPLICATE);
+        }
+        if let Some(EmailReceiver { to }) = email {
+            let path = steps!["notify", i, "email", "to"];
+            if !(1..=MAX_ADDRESSES).contains(&to.len()) {
+                document.report(&path, format!("1 to {MAX_ADDRESSES} addresses are required"));
+            }
+            document.distinct(&path, "", to);
+        }
     }
 }
 

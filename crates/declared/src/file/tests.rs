@@ -265,6 +265,11 @@ fn each_mistake_in_channels_is_named() {
         format!("segments:\n  - id: {ID}\n    name: s\n    audience:\n      {audience}\n")
     };
     for (text, expected) in [
+        (
+            segment("{custom_attribute: {custom_attribute_name: a, comparison: exists}}")
+                .replace("name: s\n", "name: All users\n"),
+            "line 4: segments[0].name: \"All users\" is the segment",
+        ),
         ("email: {}\n".to_owned(), "line 2: email: missing field `smtp`"),
         ("email: {from: a@acme.example}\n".into(), "line 2: email: missing field `smtp`"),
         ("email: {smtp: relay}\n".into(), "line 2: email.smtp: not a valid URL"),
@@ -294,6 +299,49 @@ fn each_mistake_in_channels_is_named() {
         (
             "email:\n  smtp: smtp://r\n  events_secret: hidden\n".into(),
             "line 4: email.events_secret: a signing secret must be whsec_",
+        ),
+        (
+            format!(
+                "notify:\n  - {{webhook: {{url: 'https://x', {SECRET}}}, slack: {{url: 'https://y'}}}}\n"
+            ),
+            "line 3: notify[0]: exactly one of webhook, slack and email",
+        ),
+        ("notify:\n  - {on: [export_done]}\n".into(), "line 3: notify[0]: exactly one of webhook"),
+        (
+            "notify:\n  - {on: [export_lost], slack: {url: 'https://x'}}\n".into(),
+            "line 3: notify[0].on[0]: ",
+        ),
+        (
+            "notify:\n  - {on: [], slack: {url: 'https://x'}}\n".into(),
+            "line 3: notify[0].on: list at least one of export_failed",
+        ),
+        (
+            "notify:\n  - slack: {url: 'https://x'}\n  - slack: {url: 'https://x'}\n".into(),
+            "line 4: notify[1].slack.url: duplicate",
+        ),
+        (
+            "notify:\n  - slack: {url: hidden}\n".into(),
+            "line 3: notify[0].slack.url: must begin with http:// or https://",
+        ),
+        (
+            "notify:\n  - webhook: {url: 'https://x'}\n".into(),
+            "line 3: notify[0].webhook: missing field `secret`",
+        ),
+        (
+            "notify:\n  - webhook: {url: 'https://x', secret: hidden}\n".into(),
+            "line 3: notify[0].webhook.secret: a signing secret",
+        ),
+        (
+            "notify:\n  - email: {to: [ops]}\n".into(),
+            "line 3: notify[0].email.to[0]: \"ops\" is not a valid email address",
+        ),
+        (
+            "notify:\n  - email: {to: []}\n".into(),
+            "line 3: notify[0].email.to: 1 to 20 addresses are required",
+        ),
+        (
+            "export_late_after: 6\n".into(),
+            "line 2: export_late_after: \"6\": expected seconds, minutes, hours or days",
         ),
         (
             "providers:\n  push: {url: 'https://x', secret: hidden}\n".into(),
@@ -624,4 +672,47 @@ proptest! {
         let text = format!("{}{inserted}{}", &GOOD[..offset], &GOOD[offset + 1..]);
         let _ = read(&text, &environment);
     }
+}
+
+const STORAGES: &str = "workspace: a\nstorages:\n  \
+    - {name: warehouse, s3: {bucket: acme, region: e, sse_kms_key_id: alias/exports}}\n  \
+    - {name: lake, azure: {account: acme, container: exports, sas_token: x}}\n";
+
+#[test]
+fn storages_have_names() {
+    let named = read(STORAGES, &environment).unwrap().workspaces[0].named_storages();
+    let names: Vec<&str> = named.iter().map(|storage| storage.name.as_str()).collect();
+    assert_eq!(names, ["warehouse", "lake"]);
+    let Settings::S3(s3) = &named[0].settings else { panic!("a bucket") };
+    assert_eq!(s3.sse_kms_key_id.as_deref(), Some("alias/exports"));
+    assert!(matches!(named[1].settings, Settings::Azure(_)));
+}
+
+#[test]
+fn each_mistake_in_storages_is_named() {
+    for (from, to, expected) in [
+        ("name: lake", "name: Lake", "line 4: storages[1].name: \"Lake\""),
+        ("name: lake", "name: azure", "line 4: storages[1].name: \"azure\""),
+        ("name: lake", "name: warehouse", "line 4: storages[1].name: duplicate"),
+        ("name: lake, ", "", "line 4: storages[1]: missing field `name`"),
+        ("azure: {", "s3: {bucket: acme, region: e}, azure: {", "line 4: storages[1]: exactly one"),
+        (", region: e", "", "line 3: storages[0].s3.region: "),
+        ("alias/exports", "a key", "line 3: storages[0].s3.sse_kms_key_id: "),
+        (", sas_token: x", "", "line 4: storages[1].azure.access_key: exactly one"),
+        (
+            "sas_token: x",
+            "sas_token: x, default_export_destination: true",
+            "line 4: storages[1].azure.default_export_destination: unknown field",
+        ),
+    ] {
+        assert!(STORAGES.contains(from), "{from}");
+        let shown = problem(&STORAGES.replace(from, to));
+        assert!(shown.starts_with(expected), "{expected}: {shown}");
+    }
+    let all = |count| {
+        let storage = |n| format!("  - {{name: lake-{n}, s3: {{bucket: acme, region: e}}}}\n");
+        format!("workspace: a\nstorages:\n{}", (0..count).map(storage).collect::<String>())
+    };
+    assert_eq!(read(&all(20), &environment).unwrap().workspaces[0].storages.len(), 20);
+    assert!(problem(&all(21)).contains("storages: at most 20 storages"), "{}", problem(&all(21)));
 }

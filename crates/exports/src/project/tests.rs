@@ -37,6 +37,9 @@ fn plan() -> Plan {
     let last_day = clock::utc_date(clock::from_ms(TODAY));
     Plan {
         slices: vec![0],
+        members: None,
+        segment: None,
+        planned_at: None,
         moment: None,
         youngest: Uuid::max(),
         first_day: last_day.checked_sub(jiff::Span::new().days(89)).unwrap(),

@@ -15,6 +15,8 @@ pub enum Access {
     Open,
     /// Callers with a key that has this permission; counts against its budget.
     Key(&'static str),
+    /// Callers with a key that has any of these permissions; counts against the first one's budget.
+    AnyKey(&'static [&'static str]),
     /// Callers with a SCIM token and `X-Request-Origin`; counted.
     Scim,
     /// Callers with a SCIM token.
@@ -28,12 +30,22 @@ impl Access {
     pub(super) fn budget(self) -> Option<(Budget, Limit)> {
         let budget = match self {
             Self::Open | Self::ScimDiscovery | Self::Signed(_) => None,
-            Self::Key(permission) => {
+            Self::Key(_) | Self::AnyKey(_) => {
+                let permission = self.permissions().first()?;
                 Budget::from_permission(permission).or(Budget::for_unread_body(permission))
             }
             Self::Scim => Some(Budget::Scim),
         };
         budget.map(|budget| (budget, budget.default_limit()))
+    }
+
+    /// The permissions of which a key needs one.
+    pub(super) fn permissions(&self) -> &[&'static str] {
+        match self {
+            Self::Key(permission) => std::slice::from_ref(permission),
+            Self::AnyKey(permissions) => permissions,
+            _ => &[],
+        }
     }
 
     pub(super) fn is_scim(self) -> bool {
@@ -44,7 +56,7 @@ impl Access {
     pub(super) fn security(self) -> Value {
         match self {
             Self::Open => json!([]),
-            Self::Key(_) => json!([{ "ApiKey": [] }]),
+            Self::Key(_) | Self::AnyKey(_) => json!([{ "ApiKey": [] }]),
             Self::Scim | Self::ScimDiscovery => json!([{ "ScimToken": [] }]),
             Self::Signed(_) => json!([{ "Signature": [] }]),
         }
@@ -53,7 +65,7 @@ impl Access {
     /// The media types of request bodies; the first one is also the media type of responses.
     pub(super) fn media_types(self) -> &'static [&'static str] {
         match self {
-            Self::Open | Self::Key(_) | Self::Signed(_) => &["application/json"],
+            Self::Open | Self::Key(_) | Self::AnyKey(_) | Self::Signed(_) => &["application/json"],
             Self::Scim | Self::ScimDiscovery => &[scim::CONTENT_TYPE, "application/json"],
         }
     }
@@ -81,6 +93,10 @@ impl Access {
             Self::Key(permission) => {
                 format!("Needs an API key with the permission `{permission}`.{limit}")
             }
+            Self::AnyKey(permissions) => {
+                let names = permissions.join("` or `");
+                format!("Needs an API key with the permission `{names}`.{limit}")
+            }
             Self::Scim => format!("Needs a SCIM token and `X-Request-Origin`.{limit}"),
             Self::ScimDiscovery => "Needs a SCIM token. No rate limit.".to_owned(),
             Self::Signed(secret) => format!(
@@ -101,7 +117,7 @@ impl Access {
                             not exist";
                 refusals.push((ApiError::Unauthenticated, when));
             }
-            Self::Key(_) | Self::Scim | Self::ScimDiscovery => {
+            Self::Key(_) | Self::AnyKey(_) | Self::Scim | Self::ScimDiscovery => {
                 refusals.push((
                     ApiError::Unauthenticated,
                     "The key or token is missing, unknown or revoked",
@@ -110,7 +126,7 @@ impl Access {
         }
         let address = match self {
             Self::Open | Self::Signed(_) => None,
-            Self::Key(_) => {
+            Self::Key(_) | Self::AnyKey(_) => {
                 Some("The sender's address is not on the allowlists of the workspace and the key")
             }
             Self::Scim | Self::ScimDiscovery => {
@@ -118,16 +134,16 @@ impl Access {
             }
         };
         refusals.extend(address.map(|when| (ApiError::Forbidden(ADDRESS_REFUSED), when)));
-        if let Self::Key(permission) = self {
+        if !self.permissions().is_empty() {
             let when = "The key lacks the permission";
-            refusals.push((ApiError::NoPermission(permission), when));
+            refusals.push((ApiError::NoPermission(self.permissions().to_vec()), when));
         }
         match (self, self.budget()) {
             (_, Some((_, limit))) => {
                 let error = ApiError::RateLimited(limit.seconds.into());
                 refusals.push((error, "The rate limit is exceeded"));
             }
-            (Self::Key(_) | Self::Scim | Self::ScimDiscovery, None) => {
+            (Self::Key(_) | Self::AnyKey(_) | Self::Scim | Self::ScimDiscovery, None) => {
                 let error = ApiError::RateLimited(refused::WINDOW_SECONDS);
                 refusals.push((error, "The key or token was refused too often in this minute"));
             }

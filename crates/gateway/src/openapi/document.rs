@@ -211,7 +211,7 @@ impl Writer {
             "parameters": parameters.iter().cloned().chain(shared_parameters(operation)).collect::<Vec<_>>(),
             "responses": self.responses(operation),
         });
-        if let Access::Key(permission) = access {
+        if let [permission, ..] = access.permissions() {
             written["x-permission"] = (*permission).into();
         }
         if let Some((budget, limit)) = access.budget() {

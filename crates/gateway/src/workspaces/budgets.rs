@@ -66,6 +66,10 @@ pub enum Budget {
     TemplatesPreview,
     /// Requests for an export, and those that show and cancel exports.
     UsersExport,
+    /// `/users/export/ids`.
+    UsersExportIds,
+    /// `/users/export/segment`.
+    UsersExportSegment,
     /// Requests that rename and remove external ids.
     UsersExternalIds,
     /// Requests that delete, identify and merge users, and change aliases.
@@ -77,7 +81,7 @@ pub enum Budget {
 
 impl Budget {
     /// The budgets of a workspace, which can declare other limits for them.
-    pub const OF_WORKSPACES: [Self; 15] = [
+    pub const OF_WORKSPACES: [Self; 17] = [
         Self::CampaignsList,
         Self::CanvasScheduleCreate,
         Self::CanvasScheduleDelete,
@@ -90,6 +94,8 @@ impl Budget {
         Self::SmsNumbersRemove,
         Self::TemplatesPreview,
         Self::UsersExport,
+        Self::UsersExportIds,
+        Self::UsersExportSegment,
         Self::UsersExternalIds,
         Self::UsersIdentities,
         Self::UsersTrack,
@@ -111,6 +117,8 @@ impl Budget {
             Self::SmsNumbersRemove => "sms.invalid_phone_numbers.remove",
             Self::TemplatesPreview => "templates.preview",
             Self::UsersExport => "users.export.global_control_group",
+            Self::UsersExportIds => "users.export.ids",
+            Self::UsersExportSegment => "users.export.segment",
             Self::UsersExternalIds => "users.external_ids",
             Self::UsersIdentities => "users.identities",
             Self::UsersTrack => "users.track",
@@ -125,6 +133,8 @@ impl Budget {
             Self::Catalogs => limit(16_000, MINUTE),
             Self::UsersIdentities => limit(20_000, MINUTE),
             Self::UsersExternalIds => limit(1_000, MINUTE),
+            // At most 150,000 an hour, which is below the family's other limit for these requests.
+            Self::UsersExportIds | Self::UsersExportSegment => limit(2_500, MINUTE),
             Self::MessagesSendAudience | Self::TemplatesPreview => limit(250, MINUTE),
             Self::Scim => limit(5_000, DAY),
             _ => limit(250_000, HOUR),

@@ -1,11 +1,9 @@
 //! The SQL of channels, subscription groups and segments.
 
-use serde_json::Value;
 use uuid::Uuid;
 
 use super::Segment;
 use crate::workspaces::settings::SubscriptionGroup;
-use store::documents::parsed;
 use store::{StoreError, Tx, execute, from_row, on};
 
 from_row! { SubscriptionGroup { id, channel, from } }
@@ -20,6 +18,18 @@ pub(crate) async fn channels(
         "SELECT path, config FROM channels WHERE workspace_id = $1 ORDER BY path",
     )
     .bind(workspace).fetch_all(c).await?))
+}
+
+/// One encrypted part of a workspace's channels.
+pub(crate) async fn channel(
+    tx: &mut Tx,
+    workspace: i32,
+    path: &str,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT config FROM channels WHERE workspace_id = $1 AND path = $2",
+    )
+    .bind(workspace).bind(path).fetch_optional(c).await?))
 }
 
 pub(crate) async fn put_channel(
@@ -97,7 +107,7 @@ pub async fn delete_subscription_group(
     Ok(())
 }
 
-/// All segments of a workspace, by name.
+/// The segments that the workspace file declares, by name.
 pub async fn segments(tx: &mut Tx, workspace: i32) -> Result<Vec<Segment>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT id, name, audience FROM segments WHERE workspace_id = $1 ORDER BY name, id",
@@ -105,19 +115,22 @@ pub async fn segments(tx: &mut Tx, workspace: i32) -> Result<Vec<Segment>, Store
     .bind(workspace).fetch_all(c).await?))
 }
 
-/// The ids of a workspace's segments.
+/// The ids of the segments that the workspace file declares.
 pub(crate) async fn segment_ids(tx: &mut Tx, workspace: i32) -> Result<Vec<Uuid>, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar("SELECT id FROM segments WHERE workspace_id = $1")
         .bind(workspace).fetch_all(c).await?))
 }
 
-/// The audience of a segment, as JSON, if the workspace has a segment with that id.
-pub async fn segment(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<Value>, StoreError> {
-    let audience: Option<String> = on!(tx, c => sqlx::query_scalar(
-        "SELECT audience FROM segments WHERE workspace_id = $1 AND id = $2",
+/// A declared segment.
+pub(crate) async fn segment(
+    tx: &mut Tx,
+    workspace: i32,
+    id: Uuid,
+) -> Result<Option<Segment>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT id, name, audience FROM segments WHERE workspace_id = $1 AND id = $2",
     )
-    .bind(workspace).bind(id).fetch_optional(c).await?);
-    audience.map(|audience| parsed("segments.audience", id, &audience)).transpose()
+    .bind(workspace).bind(id).fetch_optional(c).await?))
 }
 
 pub async fn put_segment(tx: &mut Tx, workspace: i32, segment: &Segment) -> Result<(), StoreError> {

@@ -7,13 +7,15 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
-use super::{DeclaredApp, channel_rows, differing, rows};
+use super::{DeclaredApp, channel_rows, differing, rows, segments};
+use crate::workspaces::notify::{self, Receiver};
 use crate::workspaces::settings::{
     CappingRule, Email, SECRET_PREFIX, Secret, Settings, SignedAddress, SigningSecrets,
     SubscriptionGroup,
 };
 use crate::workspaces::template_data::{self, ConnectedContent};
 use crate::workspaces::template_rows;
+use kit::retry::Retry as _;
 use kit::secrets::{SecretError, SecretKey, random_bytes};
 use runtime::config::Config;
 use runtime::outbound;
@@ -34,10 +36,11 @@ pub enum Part {
     WhatsApp,
     FeedbackSecret,
     ConnectedContent,
+    Notify,
 }
 
 impl Part {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Callbacks,
         Self::Webhooks,
         Self::Email,
@@ -46,6 +49,7 @@ impl Part {
         Self::WhatsApp,
         Self::FeedbackSecret,
         Self::ConnectedContent,
+        Self::Notify,
     ];
 
     /// Parts that every workspace has, whether its file declares them or not.
@@ -62,6 +66,7 @@ impl Part {
             Self::Callbacks => "callbacks.secret",
             Self::Webhooks => "webhooks.secret",
             Self::ConnectedContent => "connected_content",
+            Self::Notify => "notify",
         }
     }
 
@@ -72,9 +77,11 @@ impl Part {
             Self::Push => "providers.push.secret",
             Self::Sms => "providers.sms.secret",
             Self::WhatsApp => "providers.whats_app.secret",
-            Self::FeedbackSecret | Self::Callbacks | Self::Webhooks | Self::ConnectedContent => {
-                self.path()
-            }
+            Self::FeedbackSecret
+            | Self::Callbacks
+            | Self::Webhooks
+            | Self::ConnectedContent
+            | Self::Notify => self.path(),
         }
     }
 
@@ -99,6 +106,7 @@ pub enum DeclaredPart {
     Secret(Secret),
     Signing(SigningSecrets),
     ConnectedContent(ConnectedContent),
+    Notify(Vec<Receiver>),
 }
 
 impl DeclaredPart {
@@ -109,20 +117,24 @@ impl DeclaredPart {
                 Some([&mut address.secret, &mut address.secret_old])
             }
             Self::Signing(signing) => Some([&mut signing.secret, &mut signing.secret_old]),
-            Self::Email(_) | Self::Secret(_) | Self::ConnectedContent(_) => None,
+            Self::Email(_) | Self::Secret(_) | Self::ConnectedContent(_) | Self::Notify(_) => None,
         }
     }
 
     /// Every secret in it.
     fn secrets(&self) -> Vec<Secret> {
-        let reports = match self {
-            Self::Email(email) => email.events_secret.clone(),
-            Self::Secret(secret) => Some(secret.clone()),
-            Self::Provider(_) | Self::Signing(_) | Self::ConnectedContent(_) => None,
+        let others: Vec<Secret> = match self {
+            Self::Email(email) => email.events_secret.iter().cloned().collect(),
+            Self::Secret(secret) => vec![secret.clone()],
+            Self::Notify(receivers) => {
+                let webhooks = receivers.iter().filter_map(|receiver| receiver.webhook.as_ref());
+                webhooks.map(|webhook| webhook.secret.clone()).collect()
+            }
+            Self::Provider(_) | Self::Signing(_) | Self::ConnectedContent(_) => Vec::new(),
         };
         let mut signing = self.clone();
         let signing = signing.signing().into_iter().flatten().filter_map(Option::take);
-        signing.chain(reports).collect()
+        signing.chain(others).collect()
     }
 
     /// The destination of messages, without its secrets.
@@ -131,6 +143,7 @@ impl DeclaredPart {
             Self::Email(email) => email.relay().map(|relay| relay.address()).unwrap_or_default(),
             Self::Provider(provider) => outbound::shown(&provider.url),
             Self::ConnectedContent(content) => content.hosts.join(", "),
+            Self::Notify(receivers) => notify::summary(receivers),
             Self::Secret(_) | Self::Signing(_) => String::new(),
         }
     }
@@ -144,18 +157,27 @@ impl DeclaredPart {
             (Self::ConnectedContent(current), Self::ConnectedContent(new)) => {
                 differing(current, new)
             }
+            (Self::Notify(current), Self::Notify(new)) => notify::difference(current, new),
             _ => String::new(),
         }
     }
 
-    /// The URL to which requests go, and the field that contains it.
-    fn address(&self) -> Option<(&'static str, &str)> {
+    /// The URLs to which requests go, and the end of the path of the field that contains each.
+    fn addresses(&self) -> Vec<(String, &str)> {
         match self {
             Self::Email(Email { status_postback: Some(postback), .. }) => {
-                Some(("status_postback.url", &postback.url))
+                vec![(".status_postback.url".into(), &postback.url)]
             }
-            Self::Provider(provider) => Some(("url", &provider.url)),
-            Self::Email(_) | Self::Secret(_) | Self::Signing(_) | Self::ConnectedContent(_) => None,
+            Self::Provider(provider) => vec![(".url".into(), &provider.url)],
+            Self::Notify(receivers) => {
+                let addresses = receivers.iter().map(Receiver::address).enumerate();
+                addresses
+                    .filter_map(|(i, at)| at.map(|(field, url)| (format!("[{i}].{field}"), url)))
+                    .collect()
+            }
+            Self::Email(_) | Self::Secret(_) | Self::Signing(_) | Self::ConnectedContent(_) => {
+                Vec::new()
+            }
         }
     }
 }
@@ -234,6 +256,10 @@ pub fn assemble(
             Some(DeclaredPart::ConnectedContent(content)) => Some(content.clone()),
             _ => None,
         },
+        notify: match channels.get(&Part::Notify) {
+            Some(DeclaredPart::Notify(receivers)) => receivers.clone(),
+            _ => Vec::new(),
+        },
         frequency_capping,
         subscription_groups,
         apps,
@@ -263,7 +289,7 @@ pub async fn settings(
     let groups = channel_rows::subscription_groups(tx, workspace).await?;
     let apps = rows::apps(tx, workspace).await?;
     Ok(Settings {
-        segments: channel_rows::segment_ids(tx, workspace).await?.into_iter().collect(),
+        segments: segments::segment_ids(tx, workspace).await?.into_iter().collect(),
         blocks: template_data::by_name(template_rows::blocks(tx, workspace).await?),
         selections: template_rows::selections(tx, workspace).await?,
         catalogs: template_rows::catalogs(tx, workspace).await?.into_iter().collect(),
@@ -280,13 +306,10 @@ pub async fn stored(
 ) -> Result<Channels, StoreError> {
     let mut channels = Channels::new();
     for (path, sealed) in channel_rows::channels(tx, workspace).await? {
-        let corrupt = |text: &str| StoreError::Corrupt(format!("{path} of {workspace}: {text}"));
         let part = Part::ALL.into_iter().find(|part| part.path() == path);
         // A part that only a newer program knows is ignored.
         let Some(part) = part else { continue };
-        let plain = secrets.open(&part.context(workspace), &sealed);
-        let plain = plain.map_err(|error: SecretError| corrupt(&error.to_string()))?;
-        channels.insert(part, parsed_secret(&path, workspace, &plain)?);
+        channels.insert(part, opened(secrets, workspace, part, &sealed)?);
     }
     let secret = rows::callback_secret(tx, workspace).await?.filter(|sealed| !sealed.is_empty());
     if let Some(sealed) = secret {
@@ -300,6 +323,40 @@ pub async fn stored(
         channels.insert(Part::Callbacks, DeclaredPart::Signing(signing));
     }
     Ok(channels)
+}
+
+fn opened(
+    secrets: &SecretKey,
+    workspace: i32,
+    part: Part,
+    sealed: &[u8],
+) -> Result<DeclaredPart, StoreError> {
+    let path = part.path();
+    let plain = secrets.open(&part.context(workspace), sealed);
+    let plain = plain.map_err(|error: SecretError| {
+        StoreError::Corrupt(format!("{path} of {workspace}: {error}"))
+    })?;
+    parsed_secret(path, workspace, &plain)
+}
+
+/// Who is notified about a workspace's exports. Receivers that cannot be read are logged and
+/// skipped, because an export must end without them, too.
+pub async fn notified(
+    tx: &mut Tx,
+    secrets: &SecretKey,
+    workspace: i32,
+) -> Result<Vec<Receiver>, StoreError> {
+    let sealed = channel_rows::channel(tx, workspace, Part::Notify.path()).await?;
+    let Some(sealed) = sealed else { return Ok(Vec::new()) };
+    match opened(secrets, workspace, Part::Notify, &sealed) {
+        Ok(DeclaredPart::Notify(receivers)) => Ok(receivers),
+        Ok(_) => Ok(Vec::new()),
+        Err(error) if error.needs_newer_version() => Err(error),
+        Err(error) => {
+            tracing::error!(%error, workspace, "cannot read who is notified about exports");
+            Ok(Vec::new())
+        }
+    }
 }
 
 fn callback_context(workspace: i32) -> String {
@@ -342,12 +399,12 @@ pub(crate) async fn reseal(
 pub fn private_address_warnings(channels: &Channels, config: &Config) -> Vec<String> {
     let addresses = channels
         .iter()
-        .filter_map(|(part, channel)| channel.address().map(|address| (part, address)));
+        .flat_map(|(part, channel)| channel.addresses().into_iter().map(move |at| (part, at)));
     let refused = addresses.filter_map(|(part, (field, url))| {
         let error = outbound::check_stored_address(url, config).err()?;
         let path = part.path();
         Some(format!(
-            "{path}.{field} {error}: no message is sent there, unless LONGSHORE_ALLOW_PRIVATE \
+            "{path}{field} {error}: no message is sent there, unless LONGSHORE_ALLOW_PRIVATE \
              contains its network"
         ))
     });
@@ -378,131 +435,4 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn provider(url: &str, secret: &str) -> SignedAddress {
-        SignedAddress::new(url, Secret(secret.as_bytes().into()))
-    }
-
-    fn email(smtp: &str, postback: &str) -> Email {
-        Email {
-            smtp: smtp.to_owned().into(),
-            from: None,
-            status_postback: Some(provider(postback, "hidden")),
-            events_secret: None,
-        }
-    }
-
-    #[test]
-    fn a_part_reads_back_from_its_sealed_form() {
-        for channel in [
-            DeclaredPart::Email(email("smtps://u:hidden@relay", "https://acme.example/?a=hidden")),
-            DeclaredPart::Provider(provider("https://push.example/", "hidden")),
-            DeclaredPart::Secret(Secret(b"hidden".into())),
-            DeclaredPart::Signing(Secret(b"hidden".into()).into()),
-        ] {
-            let text = crate::workspaces::to_json(&channel);
-            assert_eq!(serde_json::from_str::<DeclaredPart>(&text).unwrap(), channel);
-            assert!(!format!("{channel:?}{}", channel.destination()).contains("hidden"));
-        }
-    }
-
-    #[test]
-    fn a_part_of_an_older_program_is_read() {
-        let text = r#"{"Provider":{"url":"https://push.example/","secret":[104,105]}}"#;
-        let read: DeclaredPart = serde_json::from_str(text).unwrap();
-        assert_eq!(read, DeclaredPart::Provider(provider("https://push.example/", "hi")));
-    }
-
-    #[test]
-    fn a_secret_that_is_left_out_is_kept_or_created() {
-        let unsigned =
-            SignedAddress { secret: None, ..provider("https://a.example/", "no secret") };
-        let declared = Channels::from([(Part::Push, DeclaredPart::Provider(unsigned))]);
-        let (first, created) = with_created_secrets(&declared, &Channels::new());
-        let paths: Vec<_> = created.keys().copied().collect();
-        assert_eq!(paths, ["callbacks.secret", "providers.push.secret", "webhooks.secret"]);
-        let distinct: std::collections::BTreeSet<_> = created.values().collect();
-        assert!(distinct.len() == 3 && created.values().all(|text| text.starts_with("whsec_")));
-        assert_eq!(with_created_secrets(&declared, &first), (first.clone(), CreatedSecrets::new()));
-        assert_eq!(shares_with_webhooks(&first), None);
-    }
-
-    #[test]
-    fn webhook_secrets_are_not_shared() {
-        let signing = |secret: &str, secret_old: Option<&str>| {
-            let bytes = |text: &str| Secret(text.as_bytes().into());
-            let secret_old = secret_old.map(bytes);
-            DeclaredPart::Signing(SigningSecrets { secret: Some(bytes(secret)), secret_old })
-        };
-        let shared = |part, channel: DeclaredPart, webhooks: DeclaredPart| {
-            let channels = Channels::from([(part, channel), (Part::Webhooks, webhooks)]);
-            shares_with_webhooks(&channels)
-        };
-        let new = || signing("new", Some("old"));
-        for (part, channel) in [
-            (Part::Callbacks, signing("new", None)),
-            (Part::Callbacks, signing("x", Some("old"))),
-            (Part::Push, DeclaredPart::Provider(provider("https://a.example/", "old"))),
-            (Part::FeedbackSecret, DeclaredPart::Secret(Secret(b"new".into()))),
-            (Part::Email, {
-                let mut email = email("smtp://relay", "https://a.example/");
-                email.events_secret = Some(Secret(b"old".into()));
-                DeclaredPart::Email(email)
-            }),
-        ] {
-            assert_eq!(shared(part, channel, new()), Some(part));
-        }
-        assert_eq!(shared(Part::Callbacks, signing("a", Some("b")), new()), None);
-    }
-
-    #[test]
-    fn differences_name_fields_without_values() {
-        let current = DeclaredPart::Email(email("smtp://u:hidden@relay", "https://acme.example/"));
-        let new = DeclaredPart::Email(email("smtp://u:secret@relay", "https://acme.example/x"));
-        assert_eq!(current.difference(&new), "smtp, status_postback");
-        let current = DeclaredPart::Provider(provider("https://a.example/", "hidden"));
-        let new = DeclaredPart::Provider(provider("https://a.example/", "secret"));
-        assert_eq!(
-            (current.difference(&new).as_str(), current.difference(&current).as_str()),
-            ("secret", "")
-        );
-    }
-
-    #[test]
-    fn links_that_lead_nowhere_are_noted() {
-        let noted = |url: Option<&str>| {
-            let public_url = url.map(|url| url.parse().unwrap());
-            unsubscribe_warning(&Config { public_url, ..Config::default() })
-        };
-        for (url, why) in [
-            (None, "is not set"),
-            (Some("http://longshore.example.com"), "not an https URL"),
-            (Some("https://localhost:8443"), "from this machine"),
-            (Some("http://127.0.0.1:8080"), "from this machine"),
-            (Some("https://[::1]"), "from this machine"),
-            (Some("https://[::ffff:127.0.0.1]"), "from this machine"),
-        ] {
-            let note = noted(url).unwrap();
-            assert!(note.contains(why) && note.contains("unsubscribe"), "{url:?}: {note}");
-        }
-        assert_eq!(noted(Some("https://longshore.example.com/api")), None);
-    }
-
-    #[test]
-    fn private_addresses_are_noted_unless_they_are_allowed() {
-        let channels = Channels::from([
-            (Part::Email, DeclaredPart::Email(email("smtp://relay", "http://10.0.0.1/hook"))),
-            (Part::Push, DeclaredPart::Provider(provider("https://push.example/", "s"))),
-            (Part::Sms, DeclaredPart::Provider(provider("http://localhost:9/", "s"))),
-        ]);
-        let notes = private_address_warnings(&channels, &Config::default());
-        let [email, sms] = notes.as_slice() else { panic!("{notes:?}") };
-        assert!(email.starts_with("email.status_postback.url must not point to a private address"));
-        assert!(sms.starts_with("providers.sms.url must not point to a loopback address"));
-        let allow = ["10.0.0.0/8", "127.0.0.0/8"].map(|network| network.parse().unwrap());
-        let config = Config { allow_private: allow.into(), ..Config::default() };
-        assert!(private_address_warnings(&channels, &config).is_empty());
-    }
-}
+mod tests;

@@ -25,7 +25,7 @@ pub(crate) async fn find(tx: &mut Tx, hash: &[u8]) -> Result<Option<KeyMatch>, S
     Ok(Some(KeyMatch {
         workspace: Arc::new(workspace),
         key_id: id,
-        permissions: parsed("api_keys.permissions", id, &permissions)?,
+        permissions: parsed::<Vec<String>>("api_keys.permissions", id, &permissions)?.into(),
         allow: parsed("api_keys.allow", id, &allow)?,
     }))
 }

@@ -62,6 +62,8 @@ pub const PERMISSIONS: &[&str] = &[
     "users.alias.update",
     "users.delete",
     "users.export.global_control_group",
+    "users.export.ids",
+    "users.export.segment",
     "users.external_ids.remove",
     "users.external_ids.rename",
     "users.identify",
@@ -78,7 +80,7 @@ pub const SECRET_LENGTH: usize = 20;
 pub struct KeyMatch {
     pub workspace: Arc<Workspace>,
     pub key_id: Uuid,
-    pub permissions: Vec<String>,
+    pub permissions: Arc<[String]>,
     /// Networks from which the key may be used; empty: everywhere. The workspace's own list applies
     /// as well.
     pub allow: Vec<IpNet>,
@@ -274,6 +276,11 @@ pub async fn revoke(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn permissions_are_sorted_and_distinct() {
+        assert!(PERMISSIONS.is_sorted_by(|a, b| a < b), "{PERMISSIONS:?}");
+    }
 
     #[test]
     fn permissions_and_secrets_are_checked() {

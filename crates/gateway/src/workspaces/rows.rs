@@ -9,8 +9,8 @@ use store::{StoreError, Tx, from_row, on};
 
 from_row! {
     Workspace {
-        name, id, currency, time_zone, export_users_limit, export_bytes_limit, s3_storage,
-        azure_storage, azure_is_default,
+        name, id, currency, time_zone, export_users_limit, export_bytes_limit, export_late_ms,
+        s3_storage, azure_storage, azure_is_default,
     } json { exchange_rates, ip_allowlist, rate_limits, frequency_capping, aliases }
 }
 
@@ -18,8 +18,8 @@ macro_rules! workspaces {
     ($rest:literal) => {
         concat!(
             "SELECT id, name, currency, exchange_rates, time_zone, ip_allowlist, rate_limits,
-                    frequency_capping, aliases, export_users_limit, export_bytes_limit, s3_storage,
-                    azure_storage, azure_is_default
+                    frequency_capping, aliases, export_users_limit, export_bytes_limit,
+                    export_late_ms, s3_storage, azure_storage, azure_is_default
              FROM workspaces ",
             $rest
         )
@@ -67,7 +67,7 @@ pub async fn update(tx: &mut Tx, workspace: &Workspace) -> Result<(), StoreError
         "UPDATE workspaces SET
              currency = $2, exchange_rates = $3, time_zone = $4, ip_allowlist = $5,
              export_users_limit = $6, export_bytes_limit = $7, azure_is_default = $8,
-             rate_limits = $9, frequency_capping = $10, aliases = $11
+             rate_limits = $9, frequency_capping = $10, aliases = $11, export_late_ms = $12
          WHERE id = $1",
     )
     .bind(workspace.id).bind(&workspace.currency).bind(to_json(&workspace.exchange_rates))
@@ -75,6 +75,7 @@ pub async fn update(tx: &mut Tx, workspace: &Workspace) -> Result<(), StoreError
     .bind(workspace.export_users_limit).bind(workspace.export_bytes_limit)
     .bind(workspace.azure_is_default).bind(to_json(&workspace.rate_limits))
     .bind(to_json(&workspace.frequency_capping)).bind(to_json(&workspace.aliases))
+    .bind(workspace.export_late_ms)
     .execute(c).await?.rows_affected());
     Ok(())
 }
@@ -91,6 +92,44 @@ pub async fn set_storage(
         _ => "UPDATE workspaces SET s3_storage = $2 WHERE id = $1",
     };
     on!(tx, c => sqlx::query(sql).bind(workspace).bind(id).execute(c).await?.rows_affected());
+    Ok(())
+}
+
+/// The named storages of a workspace: their names and the ids of their settings, by name.
+pub async fn named_storages(
+    tx: &mut Tx,
+    workspace: i32,
+) -> Result<Vec<(String, Uuid)>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT name, storage_id FROM named_storages WHERE workspace_id = $1 ORDER BY name",
+    )
+    .bind(workspace).fetch_all(c).await?))
+}
+
+/// Sets the settings to which a name refers. Exports in progress keep those that they were
+/// requested with.
+pub async fn put_named_storage(
+    tx: &mut Tx,
+    workspace: i32,
+    name: &str,
+    id: Uuid,
+) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query(
+        "INSERT INTO named_storages (workspace_id, name, storage_id) VALUES ($1, $2, $3)
+         ON CONFLICT (workspace_id, name) DO UPDATE SET storage_id = excluded.storage_id",
+    )
+    .bind(workspace).bind(name).bind(id).execute(c).await?.rows_affected());
+    Ok(())
+}
+
+/// Removes a name. Its settings stay, for exports in progress.
+pub async fn delete_named_storage(
+    tx: &mut Tx,
+    workspace: i32,
+    name: &str,
+) -> Result<(), StoreError> {
+    on!(tx, c => sqlx::query("DELETE FROM named_storages WHERE workspace_id = $1 AND name = $2")
+        .bind(workspace).bind(name).execute(c).await?.rows_affected());
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use lettre::Address as MailAddress;
 use lettre::message::Mailbox;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use secrecy::SecretString;
@@ -63,6 +64,7 @@ rules! {
     RelayAddress -> SecretString, relay;
     Sender -> String, mailbox;
     Address -> String, address;
+    EmailAddress -> String, email_address;
     SigningSecret -> Secret, signing_secret;
     CallbackSecret -> Secret, callback_secret;
 }
@@ -142,6 +144,15 @@ where
 {
     let either = Option::<TextOrBytes<R>>::deserialize(secret)?;
     Ok(either.and_then(|either| either.0))
+}
+
+/// Like [`secret`], but required.
+pub fn required_secret<'de, R, D>(required: D) -> Result<Secret, D::Error>
+where
+    R: Rule<Value = Secret>,
+    D: Deserializer<'de>,
+{
+    secret::<R, D>(required)?.ok_or_else(|| Error::custom("is required"))
 }
 
 struct TextOrBytes<R>(Option<Secret>, PhantomData<R>);
@@ -260,6 +271,14 @@ fn mailbox(text: &str) -> Result<String, String> {
     }
 }
 
+/// An email address without a name.
+fn email_address(text: &str) -> Result<String, String> {
+    match text.parse::<MailAddress>() {
+        Ok(_) if !text.contains(char::is_control) => Ok(text.to_owned()),
+        _ => Err(format!("{text:?} is not a valid email address, such as ops@acme.example")),
+    }
+}
+
 /// An http(s) URL, which may contain a password or a token. No error repeats it.
 fn address(text: &str) -> Result<String, String> {
     outbound::read_address(text).map(|_| text.to_owned())
@@ -322,6 +341,16 @@ mod tests {
     }
 
     #[test]
+    fn email_addresses_have_no_name() {
+        for text in ["ops@acme.example", "änn@bücher.example"] {
+            assert_eq!(email_address(text).as_deref(), Ok(text));
+        }
+        for text in ["", "ops", "Ops <ops@acme.example>", "a@b.example,c@d.example", "a@b\r\n.c"] {
+            assert!(email_address(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn a_signing_secret_is_bytes_or_a_text() {
         let bytes = format!("{SECRET_PREFIX}{}", BASE64_STANDARD.encode([7; 32]));
         let text = "a-secret-that-is-long-enough";
@@ -341,6 +370,7 @@ mod tests {
         #[test]
         fn never_panics(text in "\\PC*") {
             let _ = (name(&text), id(&text), mailbox(&text), address(&text), relay(&text));
+            let _ = email_address(&text);
             let _ = (signing_secret(&text), message_channel(&text), number_channel(&text));
             let _ = (check_sender(&text, Channel::Sms), check_sender(&text, Channel::Email));
         }

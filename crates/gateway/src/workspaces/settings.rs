@@ -1,4 +1,4 @@
-//! The channel settings of the workspace file: `email`, `providers`, `frequency_capping`,
+//! The channel settings of the workspace file: `email`, `providers`, `notify`, `frequency_capping`,
 //! `subscription_groups`, `apps`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::workspaces::Channel;
+use crate::workspaces::notify::Receiver;
 use crate::workspaces::relay::Relay;
 use crate::workspaces::rules::{
     self, Address, CallbackSecret, Id, MessageChannel, NumberChannel, RelayAddress, Sender,
@@ -50,6 +51,8 @@ pub struct Settings {
     pub callbacks: SigningSecrets,
     /// Secrets that sign only message webhooks, because callers choose their bodies.
     pub webhooks: SigningSecrets,
+    /// Who is notified about exports.
+    pub notify: Vec<Receiver>,
     pub frequency_capping: Vec<CappingRule>,
     pub aliases: Aliases,
     pub subscription_groups: Vec<SubscriptionGroup>,

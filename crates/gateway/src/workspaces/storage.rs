@@ -6,13 +6,29 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{channels, rows};
+use super::{channels, rows, signing};
 use crate::app::App;
 use kit::retry::Retry;
 use kit::secrets::{SecretError, SecretKey};
 use objects::{AzureSettings, ObjectError, Objects, S3Settings};
 use store::documents::parsed_secret;
 use store::{StoreError, Tx};
+
+/// Maximum number of named storages of a workspace.
+pub const MAX_NAMED: usize = 20;
+
+/// Maximum length of the name of a storage.
+pub const MAX_NAME: usize = 64;
+
+/// The `destination` of an export that has a download URL.
+pub const URL: &str = "url";
+
+/// The kinds of the storages in `storage`, which are also their names in requests.
+pub const S3: &str = "s3";
+pub const AZURE: &str = "azure";
+
+/// Names that have a meaning in requests, so no named storage can have them.
+pub const RESERVED_NAMES: [&str; 3] = [URL, S3, AZURE];
 
 /// Maximum number of storages for which a process keeps clients.
 const MAX_CLIENTS: usize = 1_000;
@@ -33,8 +49,19 @@ pub enum Settings {
 impl Settings {
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::S3(_) => "s3",
-            Self::Azure(_) => "azure",
+            Self::S3(_) => S3,
+            Self::Azure(_) => AZURE,
+        }
+    }
+
+    /// The bucket and its region, or the container: what every key of the workspace may see.
+    pub fn place(&self) -> String {
+        match self {
+            Self::S3(s3) => {
+                let region = s3.region.as_deref().map(|region| format!(", {region}"));
+                format!("bucket {}{}", s3.bucket, region.unwrap_or_default())
+            }
+            Self::Azure(azure) => format!("container {}", azure.container),
         }
     }
 
@@ -48,7 +75,9 @@ impl Settings {
             Self::S3(s3) => {
                 let region = s3.region.as_deref().map(|region| format!(", {region}"));
                 let region = region.unwrap_or_default();
-                format!("bucket {}{region}{}", s3.bucket, at(&s3.endpoint))
+                let key = s3.sse_kms_key_id.as_deref().map(|key| format!(", KMS key {key}"));
+                let key = key.unwrap_or_default();
+                format!("bucket {}{region}{}{key}", s3.bucket, at(&s3.endpoint))
             }
             Self::Azure(azure) => {
                 let (account, container) = (&azure.account, &azure.container);
@@ -72,6 +101,20 @@ impl Settings {
             Self::Azure(azure) => Objects::azure(azure),
         }
     }
+}
+
+/// A storage that requests choose by its name (`storages` in the workspace file).
+#[derive(Clone, PartialEq, Eq)]
+pub struct NamedStorage {
+    pub name: String,
+    pub settings: Settings,
+}
+
+/// Whether a text has the form of a storage's name.
+pub fn is_name(text: &str) -> bool {
+    let is_allowed =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
+    (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(is_allowed)
 }
 
 /// Why a workspace's own storage cannot be opened.
@@ -144,7 +187,21 @@ pub async fn insert(
     Ok(id)
 }
 
-/// Encrypts all settings again with the current key, so that the previous one is no longer needed.
+/// The named storages of a workspace, by name.
+pub async fn named(
+    tx: &mut Tx,
+    secrets: &SecretKey,
+    workspace: i32,
+) -> Result<Vec<NamedStorage>, StorageError> {
+    let mut all = Vec::new();
+    for (name, id) in rows::named_storages(tx, workspace).await? {
+        all.push(NamedStorage { name, settings: settings(tx, secrets, id).await? });
+    }
+    Ok(all)
+}
+
+/// Encrypts all stored secrets again with the current key, so that the previous one is no longer
+/// needed.
 pub async fn reseal(tx: &mut Tx, secrets: &SecretKey) -> Result<(), StorageError> {
     for (id, sealed) in rows::storages(tx).await? {
         let context = id.to_string();
@@ -154,5 +211,5 @@ pub async fn reseal(tx: &mut Tx, secrets: &SecretKey) -> Result<(), StorageError
     for workspace in rows::list(tx).await? {
         channels::reseal(tx, secrets, workspace.id).await?;
     }
-    Ok(())
+    signing::reseal(tx, secrets).await
 }

@@ -3,6 +3,7 @@
 //! | module | is about |
 //! |---|---|
 //! | `compose` | the email of a rendered message object |
+//! | `notification` | the email of a notification about an export |
 //! | `header`, `plain` | header fields; the plain text of an HTML body |
 //! | `connections` | pools of connections to each relay; sends an email on one of them |
 //! | `connect` | opens a connection: TLS, login |
@@ -17,6 +18,7 @@ mod connection;
 mod connections;
 mod conversation;
 mod header;
+mod notification;
 mod plain;
 mod reply;
 

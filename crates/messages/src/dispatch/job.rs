@@ -62,10 +62,10 @@ pub(super) async fn check(
 /// The current audience of the order's segment, as JSON; none if the order has no segment.
 pub(super) async fn segment(tx: &mut Tx, order: &Order) -> Result<Option<String>, DispatchError> {
     let Some(id) = order.target.segment_id else { return Ok(None) };
-    let audience = workspaces::segment(tx, order.workspace_id, id).await?;
-    let audience = audience
-        .ok_or_else(|| DispatchError::Permanent(format!("the segment {id} was deleted")))?;
-    Ok(Some(audience.to_string()))
+    let segment = workspaces::segments::segment(tx, order.workspace_id, id).await?;
+    let segment =
+        segment.ok_or_else(|| DispatchError::Permanent(format!("the segment {id} was deleted")))?;
+    Ok(Some(segment.audience.to_string()))
 }
 
 /// The control group's slices, if the order excludes the control group.

@@ -42,7 +42,7 @@ pub async fn plan(app: &App, claim: &Claim) -> Result<(), DispatchError> {
     // Including the slices of the control group, because its excluded users are counted.
     let slices: Vec<i16> = (0..SLICES).collect();
     let per_part = app.config.messages.part_users;
-    let boundaries = scan::cut(&mut tx, order.workspace_id, &slices, per_part).await?;
+    let boundaries = scan::cut(&mut tx, order.workspace_id, &slices, per_part, usize::MAX).await?;
     drop(tx);
     fail_point!("dispatch::looked");
     write(app, claim, order.workspace_id, wave.as_ref(), segment.as_deref(), &boundaries).await

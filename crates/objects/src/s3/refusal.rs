@@ -23,8 +23,11 @@ impl S3 {
         match error {
             SdkError::ServiceError(context) => {
                 let code = context.err().code().unwrap_or_default();
+                let message = context.err().message().unwrap_or_default();
                 let status = context.raw().status().as_u16();
-                let error = self.refusal(action, path, code, context.raw());
+                let error = self
+                    .kms_refusal(action, code, message)
+                    .unwrap_or_else(|| self.refusal(action, path, code, context.raw()));
                 Failure { status: Some(status), error }
             }
             SdkError::ResponseError(context) => {
@@ -123,6 +126,41 @@ impl S3 {
         }
     }
 
+    /// The cause of a rejection by the store's KMS, and how to fix it. A bucket can also use a KMS
+    /// key by default.
+    fn kms_refusal(&self, action: &str, code: &str, message: &str) -> Option<ObjectError> {
+        let key = match &self.kms_key {
+            Some(key) => format!("the KMS key {key}"),
+            None => "the KMS key of the bucket".to_owned(),
+        };
+        let text = match code {
+            "KMS.NotFoundException" => format!(
+                "{key} does not exist: set sse_kms_key_id to the ARN of a key in the bucket's region"
+            ),
+            "KMS.DisabledException" => format!("{key} is disabled: enable it"),
+            "KMS.KMSInvalidStateException" => {
+                format!("{key} cannot be used in its current state, such as pending deletion")
+            }
+            "KMS.ThrottlingException" | "KMS.InternalException" | "KMS.KeyUnavailableException" => {
+                return Some(ObjectError::Unavailable(format!(
+                    "{self}: {action} failed for now ({code})"
+                )));
+            }
+            _ if code.starts_with("KMS.") => format!("{key} was rejected ({code})"),
+            // MinIO without a KMS.
+            "NotImplemented" if self.kms_key.is_some() => {
+                "the store does not support SSE-KMS, or has no KMS: remove sse_kms_key_id"
+                    .to_owned()
+            }
+            "AccessDenied" => {
+                let permission = kms_permission(message)?;
+                format!("access denied: the key may not {permission} with {key}")
+            }
+            _ => return None,
+        };
+        Some(ObjectError::Refused(format!("{self}: {text}")))
+    }
+
     fn wrong_region(&self, theirs: Option<&str>) -> String {
         let (bucket, ours) = (&self.bucket, &self.region);
         match theirs {
@@ -130,6 +168,15 @@ impl S3 {
             None => format!("the bucket {bucket} is not in region {ours}, or not at this endpoint"),
         }
     }
+}
+
+/// The permission of KMS that the message of a rejection names: it has the form `User: … is not
+/// authorized to perform: kms:GenerateDataKey on resource: …`.
+fn kms_permission(message: &str) -> Option<&str> {
+    message.split_whitespace().find(|word| {
+        let name = word.strip_prefix("kms:").unwrap_or_default();
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
 }
 
 /// Whether there are no credentials at all, as opposed to a temporary failure to get them.
@@ -167,9 +214,38 @@ mod tests {
             region: Some("us-east-1".into()),
             access_key_id: Some("an id".into()),
             secret_access_key: Some("a secret".into()),
+            sse_kms_key_id: Some("alias/exports".into()),
             ..S3Settings::default()
         };
         S3::open(&settings, Sizes { part: 1, copy: 1, page: 1 }).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn rejections_by_kms_name_the_key_and_the_permission() {
+        let s3 = a_bucket().await;
+        let denied = "User: arn:aws:iam::111122223333:user/a is not authorized to perform: \
+                      kms:GenerateDataKey on resource: arn:aws:kms:eu-west-1:111122223333:key/b";
+        for (code, message, part) in [
+            ("AccessDenied", denied, "kms:GenerateDataKey"),
+            ("KMS.NotFoundException", "", "does not exist"),
+            ("KMS.DisabledException", "", "is disabled"),
+            ("KMS.KMSInvalidStateException", "", "current state"),
+            ("KMS.InvalidKeyUsageException", "", "KMS.InvalidKeyUsageException"),
+        ] {
+            let error = s3.kms_refusal("PutObject", code, message).expect(code);
+            assert!(matches!(error, ObjectError::Refused(_)), "{code}: {error:?}");
+            let text = error.to_string();
+            assert!(text.contains("alias/exports") && text.contains(part), "{text}");
+        }
+        let busy = s3.kms_refusal("PutObject", "KMS.ThrottlingException", "").unwrap();
+        assert!(busy.can_retry(), "{busy:?}");
+        for (code, message) in [
+            ("AccessDenied", "Access Denied"),
+            ("AccessDenied", "kms: arn:aws:kms:x"),
+            ("", denied),
+        ] {
+            assert!(s3.kms_refusal("PutObject", code, message).is_none(), "{code} {message}");
+        }
     }
 
     #[tokio::test]

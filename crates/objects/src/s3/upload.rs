@@ -24,6 +24,9 @@ impl S3 {
             .bucket(&self.bucket)
             .key(self.full(path))
             .content_type(content_type)
+            // The parts have no such fields: they are encrypted as their upload is.
+            .set_server_side_encryption(self.encryption())
+            .set_ssekms_key_id(self.kms_key.clone())
             .set_metadata(Some(metadata));
         let answer = self.call("PutObject", path, request.send()).await?;
         let id = answer.upload_id.ok_or_else(|| {

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use regex::Regex;
 use serde_json::{Map, Number, Value};
+use uuid::Uuid;
 
 use super::condition::compile;
+use super::document::Fields;
 use super::number::compare;
 use super::{Audience, Comparison, Condition, Operand};
 use crate::users::Recipient;
@@ -25,6 +27,7 @@ const DAY_MS: i128 = Duration::from_secs(24 * 60 * 60).as_millis() as i128;
 #[derive(Debug)]
 pub struct Matcher {
     root: Node,
+    fields: Fields,
     needs_activity: bool,
 }
 
@@ -89,7 +92,11 @@ impl Audience {
     /// Prepares the audience for matching. Compiles its regular expressions, which takes at most
     /// milliseconds for those that [`read`](Self::read) accepts.
     pub fn matcher(&self) -> Matcher {
-        Matcher { root: Node::new(self), needs_activity: self.needs_activity() }
+        Matcher {
+            root: Node::new(self),
+            fields: Fields::of(self),
+            needs_activity: self.needs_activity(),
+        }
     }
 
     fn needs_activity(&self) -> bool {
@@ -107,6 +114,12 @@ impl Matcher {
     /// epoch.
     pub fn holds(&self, recipient: &Recipient, activity: Option<&Activity<'_>>, now: i64) -> bool {
         self.root.holds(&User { recipient, activity, now })
+    }
+
+    /// Reads a stored document for [`holds`](Self::holds): the user with only the fields that the
+    /// audience depends on.
+    pub fn read(&self, service_id: Uuid, document: &str) -> Result<Recipient, serde_json::Error> {
+        self.fields.read(service_id, document)
     }
 
     /// Whether a condition depends on the user's activity.

@@ -40,6 +40,48 @@ pub async fn find_activity(
         .bind(slice).bind(workspace).bind(id).fetch_optional(c).await?))
 }
 
+/// The activity of those users among `ids` who have any.
+pub async fn find_activities(
+    tx: &mut Tx,
+    workspace: i32,
+    ids: &[Uuid],
+) -> Result<Vec<(Uuid, Vec<u8>)>, StoreError> {
+    let slices = slices(ids.iter())?;
+    Ok(match tx {
+        _ if ids.is_empty() => Vec::new(),
+        Tx::Postgres(tx) => {
+            sqlx::query_as(
+                "SELECT found.service_id, found.body
+                 FROM unnest($2::smallint[], $3::uuid[]) AS wanted (slice, service_id)
+                 CROSS JOIN LATERAL (
+                     SELECT service_id, body FROM activity
+                     WHERE slice = wanted.slice AND workspace_id = $1
+                       AND service_id = wanted.service_id
+                     LIMIT 1) AS found",
+            )
+            .bind(workspace)
+            .bind(slices)
+            .bind(ids)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+        Tx::Sqlite(tx) => {
+            let wanted: Vec<(i16, Uuid)> = slices.into_iter().zip(ids.iter().copied()).collect();
+            sqlx::query_as(
+                "SELECT users.service_id, activity.body
+                 FROM json_each($2) AS wanted CROSS JOIN users
+                 JOIN activity ON activity.key = users.key
+                 WHERE users.slice = wanted.value ->> 0 AND users.workspace_id = $1
+                   AND users.service_id = unhex(wanted.value ->> 1, '-')",
+            )
+            .bind(workspace)
+            .bind(to_json(&wanted)?)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    })
+}
+
 /// Locks the activity of the existing users among `ids`, as long as there is room for it. The users
 /// cannot be erased until the transaction ends. On PostgreSQL, locks in the order of slices and
 /// ids; creates empty activity for users without any.

@@ -170,8 +170,8 @@ impl Config {
             "worker.batch_bytes must be 1 to 67,108,864",
         );
         refuse(
-            !(1..=100_000).contains(&self.exports.users_per_file),
-            "exports.users_per_file must be 1 to 100,000",
+            !(1..=500_000).contains(&self.exports.users_per_file),
+            "exports.users_per_file must be 1 to 500,000",
         );
         refuse(self.exports.attempts == 0, "exports.attempts must be at least 1");
         refuse(self.deliveries.in_flight == 0, "deliveries.in_flight must be at least 1");

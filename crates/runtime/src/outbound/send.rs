@@ -15,7 +15,6 @@ use url::Url;
 
 use crate::config::Config;
 use crate::outbound::address::{Refused, Resolver};
-use crate::outbound::signature::Signed;
 use crate::traces;
 use kit::clock::Clock;
 
@@ -140,11 +139,10 @@ impl Sender {
     pub async fn post(
         &self,
         url: Url,
-        signed: Signed,
+        mut headers: HeaderMap,
         body: String,
         clock: &Clock,
     ) -> Result<u16, Failure> {
-        let mut headers = signed.headers();
         traces::inject(&mut headers);
         let (method, response) = (Method::POST, ResponseBody::ErrorText);
         let request = Request { method, url, headers, body, timeout: None, response };

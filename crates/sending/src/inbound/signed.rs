@@ -1,7 +1,6 @@
 //! Authentication of reports: the request must be signed (Standard Webhooks) with the secret that
 //! the workspace declares.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::Request;
@@ -11,11 +10,8 @@ use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 
 use crate::app::App;
-use gateway::workspaces;
 use gateway::workspaces::settings::{self, Secret, Settings};
 use gateway::{self, ApiError, IdempotencyKey, JsonText};
-use runtime::credentials::FindError;
-use runtime::credentials::listing::CachedList;
 use runtime::outbound::signature::{self, TIMESTAMP};
 
 /// The idempotency scope of signed requests.
@@ -112,29 +108,4 @@ async fn signer(app: &App, head: &Parts) -> Result<(i32, Arc<Settings>), ApiErro
     let found = app.known_names.find(app, &name).await?;
     let workspace = found.ok_or_else(|| unauthenticated(None, "unknown workspace"))?;
     Ok((workspace, settings::find(app, workspace).await?))
-}
-
-/// The ids of workspaces by name; neither ever changes.
-#[derive(Default)]
-pub struct KnownNames(CachedList<HashMap<String, i32>>);
-
-impl KnownNames {
-    async fn find(&self, app: &App, name: &str) -> Result<Option<i32>, ApiError> {
-        if let Some(id) = self.0.latest().and_then(|ids| ids.get(name).copied()) {
-            return Ok(Some(id));
-        }
-        Ok(self.read(app).await?.get(name).copied())
-    }
-
-    /// Reads the ids from the store.
-    pub async fn read(&self, app: &App) -> Result<Arc<HashMap<String, i32>>, FindError> {
-        let store = app.store.clone();
-        let ids = self.0.refresh(async move {
-            let mut tx = store.snapshot().await?;
-            let ids = workspaces::ids(&mut tx).await?;
-            tx.commit().await?;
-            Ok(ids)
-        });
-        ids.await
-    }
 }

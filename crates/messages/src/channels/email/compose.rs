@@ -154,7 +154,7 @@ pub fn check_mailboxes(text: &str) -> Result<(), String> {
 }
 
 /// Parses an address, optionally with a name before it.
-fn mailbox(text: &str) -> Result<Mailbox, &'static str> {
+pub(super) fn mailbox(text: &str) -> Result<Mailbox, &'static str> {
     const EXPECTED: &str = "expected an email address";
     let text = text.trim();
     if text.chars().any(char::is_control) {
@@ -243,7 +243,7 @@ pub(in crate::channels) fn check_header_value(value: &str) -> Result<(), String>
     Ok(())
 }
 
-fn in_one_line(text: &str) -> String {
+pub(super) fn in_one_line(text: &str) -> String {
     let without_control = |c: char| if c.is_control() { ' ' } else { c };
     text.trim().chars().map(without_control).collect()
 }

@@ -1,0 +1,91 @@
+//! The users of an export.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use gateway::workspaces::segments;
+
+/// The users of an export, as requested; stored as JSON in the job's row. Users who match at the
+/// moment of the plan are in the export, whatever they do later.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Audience {
+    /// The global control group, whose segment id is that of the job.
+    #[default]
+    ControlGroup,
+    /// A segment of the workspace, by the segment id of the job.
+    Segment,
+    /// A connected audience in the request.
+    Connected(Value),
+}
+
+impl Audience {
+    /// The names of the kinds.
+    pub const NAMES: [&str; 3] = ["control_group", "segment", "connected"];
+
+    /// The name of its kind.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ControlGroup => Self::NAMES[0],
+            Self::Segment => Self::NAMES[1],
+            Self::Connected(_) => Self::NAMES[2],
+        }
+    }
+
+    /// The permission of a request for it, and of reading its status.
+    pub fn permission(&self) -> &'static str {
+        match self {
+            Self::ControlGroup => CONTROL_GROUP,
+            Self::Segment | Self::Connected(_) => SEGMENT,
+        }
+    }
+}
+
+/// The permissions of exports.
+pub const CONTROL_GROUP: &str = "users.export.global_control_group";
+pub const SEGMENT: &str = "users.export.segment";
+
+/// Each of them shows the exports that it may request.
+pub const PERMISSIONS: [&str; 2] = [CONTROL_GROUP, SEGMENT];
+
+/// The segment id in the paths of a connected audience's files: the same for the same audience of
+/// a workspace, so that its exports lie together.
+pub fn id_of_connected(workspace: i32, audience: &Value) -> Uuid {
+    let hash = Sha256::new()
+        .chain_update(segments::all_users_id(workspace).as_bytes())
+        .chain_update(audience.to_string())
+        .finalize();
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash[..16]);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn audiences_survive_a_round_trip() {
+        for (audience, stored) in [
+            (Audience::ControlGroup, json!("control_group")),
+            (Audience::Segment, json!("segment")),
+            (Audience::Connected(json!({ "AND": [] })), json!({ "connected": { "AND": [] } })),
+        ] {
+            assert_eq!(json!(audience), stored);
+            assert_eq!(serde_json::from_value::<Audience>(stored).unwrap(), audience);
+        }
+    }
+
+    #[test]
+    fn the_same_audience_has_the_same_folder() {
+        let id = |workspace, text: &str| {
+            id_of_connected(workspace, &serde_json::from_str(text).unwrap())
+        };
+        assert_eq!(id(1, r#"{"OR":[{"a":1}]}"#), id(1, r#"{ "OR": [ {"a": 1} ] }"#));
+        assert_ne!(id(1, r#"{"OR":[]}"#), id(2, r#"{"OR":[]}"#));
+    }
+}

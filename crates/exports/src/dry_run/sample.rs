@@ -1,0 +1,402 @@
+//! Counts the users of an export, and reads a sample of them: stretches of users from all slices,
+//! spread over all ages. Bounded in time, users and memory.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::runtime::Handle;
+use uuid::Uuid;
+
+use crate::archive::{Packer, Shape};
+use crate::chunk::{self, Chunk};
+use crate::matching::{Unreadable, decide};
+use crate::project::{Broken, Projector};
+use crate::{ExportError, Failure};
+use kit::compute::Cores;
+use people::audience::Matcher;
+use people::users::Position;
+use people::users::moment::TransactionSnapshot;
+use people::users::sample::{self, SliceCounts};
+use people::users::scan::{self, UserRange, UserRow};
+use runtime::fairness::Reservation;
+use store::{StoreError, Tx};
+
+/// Time for counting, and for the sample. If it is over, a sample still gets some users.
+const COUNT_TIME: Duration = Duration::from_secs(1);
+const SAMPLE_TIME: Duration = Duration::from_secs(1);
+const MIN_SAMPLE: i64 = 500;
+
+/// Users that are read to estimate how many are in an audience.
+const MATCHED_USERS: i64 = 20_000;
+
+/// Users whose lines are compressed to estimate the bytes, and maximum bytes of these lines.
+const LINES: i64 = 2_000;
+const LINE_BYTES: usize = 4 << 20;
+
+/// The fractional part of the golden ratio: its multiples, modulo 1, are spread evenly.
+const SPREAD: f64 = 0.618_033_988_749_894_9;
+
+/// Which users to sample, and why.
+pub(super) struct SampleSpec {
+    pub workspace: i32,
+    pub slices: Vec<i16>,
+    /// The condition of the audience; none if all users of the slices are in it.
+    pub matcher: Option<Matcher>,
+    /// Whether lines need the activity of users.
+    pub line_activity: bool,
+    /// Creates the lines; none if the bytes are known.
+    pub projector: Option<Projector>,
+    pub shape: Shape,
+    pub users_per_file: u32,
+    pub now: Timestamp,
+}
+
+/// Users that were read together, and how many of them are in the audience.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub read: i64,
+    pub matched: i64,
+}
+
+/// The result.
+#[derive(Debug, Default)]
+pub(super) struct Sample {
+    pub counts: SliceCounts,
+    pub stretches: Vec<Stretch>,
+    /// Users whose stored profile is unreadable.
+    pub broken: i64,
+    pub lines: Lines,
+}
+
+/// Sampled lines, and their files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lines {
+    pub users: i64,
+    pub files: i64,
+    pub bytes: i64,
+    /// Bytes of a file without users.
+    pub empty_file: i64,
+}
+
+/// Reads a sample in the snapshot of `tx`. Holds `slot` to the end, even if nobody waits for it.
+pub(super) async fn take(
+    cores: &Cores,
+    spec: SampleSpec,
+    tx: Tx,
+    slot: Reservation,
+) -> Result<Sample, ExportError> {
+    let cores = cores.clone();
+    let (runtime, span) = (Handle::current(), tracing::Span::current());
+    let work = move || {
+        let _slot = slot;
+        span.in_scope(|| runtime.block_on(async { Sampler::new(cores, spec)?.run(tx).await }))
+    };
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|panic| {
+        let detail = format!("the thread of a dry run panicked: {panic}");
+        Err(ExportError::Transient(Failure::internal(detail)))
+    })
+}
+
+struct Sampler {
+    cores: Cores,
+    workspace: i32,
+    slices: Vec<i16>,
+    matcher: Option<Matcher>,
+    activity: bool,
+    now: i64,
+    writer: Option<LineWriter>,
+    chunk: Chunk,
+    /// The current stretch.
+    stretch: Stretch,
+    sample: Sample,
+}
+
+impl Sampler {
+    fn new(cores: Cores, spec: SampleSpec) -> Result<Self, ExportError> {
+        let SampleSpec { workspace, slices, matcher, projector, now, .. } = spec;
+        let writer = projector.map(|projector| {
+            // As long as the names of a real export.
+            let entry_name = format!("{}-{}_000001.json", Uuid::nil(), now.as_second());
+            let per_file = i64::from(spec.users_per_file);
+            LineWriter::new(projector, spec.shape, per_file, entry_name, now)
+        });
+        let writer = writer.transpose().map_err(compressing)?;
+        let needs_activity = matcher.as_ref().is_some_and(Matcher::needs_activity);
+        Ok(Self {
+            cores,
+            workspace,
+            slices,
+            matcher,
+            activity: needs_activity || (spec.line_activity && writer.is_some()),
+            now: now.as_millisecond(),
+            writer,
+            chunk: Chunk::default(),
+            stretch: Stretch::default(),
+            sample: Sample::default(),
+        })
+    }
+
+    async fn run(mut self, mut tx: Tx) -> Result<Sample, ExportError> {
+        let deadline = Instant::now() + COUNT_TIME;
+        let counts = sample::count(&mut tx, self.workspace, &self.slices, deadline).await?;
+        if self.matcher.is_some() || self.writer.is_some() {
+            self.read(&mut tx, &counts).await?;
+        }
+        tx.commit().await?;
+        let mut sample = self.sample;
+        sample.counts = counts;
+        if let Some(writer) = self.writer {
+            sample.lines = self.cores.compute(|| writer.finish()).map_err(compressing)?;
+        }
+        Ok(sample)
+    }
+
+    /// Reads a stretch of each slice, or all of it if there are few users.
+    async fn read(&mut self, tx: &mut Tx, counts: &SliceCounts) -> Result<(), ExportError> {
+        let limit = if self.matcher.is_some() { MATCHED_USERS } else { LINES };
+        let slices = counts.slices.len().max(1) as i64;
+        let per_slice =
+            |limit: i64| if counts.users <= limit { i64::MAX } else { limit / slices + 1 };
+        let deadline = Instant::now() + SAMPLE_TIME;
+        let mut read = 0;
+        for (index, &(slice, count)) in counts.slices.iter().enumerate() {
+            if read >= MIN_SAMPLE && Instant::now() > deadline {
+                break;
+            }
+            let users = count.min(per_slice(limit));
+            if users == 0 {
+                continue;
+            }
+            if let Some(writer) = &mut self.writer {
+                writer.lines_left = per_slice(LINES);
+            }
+            for (skipped, users) in pieces(index, count, users) {
+                self.read_piece(tx, slice, skipped, users).await?;
+            }
+            read += self.stretch.read;
+            self.sample.stretches.push(std::mem::take(&mut self.stretch));
+        }
+        Ok(())
+    }
+
+    /// Reads the users of a slice after the first `skipped` ones.
+    async fn read_piece(
+        &mut self,
+        tx: &mut Tx,
+        slice: i16,
+        skipped: i64,
+        users: i64,
+    ) -> Result<(), ExportError> {
+        let (after, up_to) = sample::stretch(tx, self.workspace, slice, skipped, users).await?;
+        let range = UserRange {
+            workspace: self.workspace,
+            slices: &[slice],
+            after: Position { slice, service_id: after },
+            up_to: Position { slice, service_id: up_to },
+            youngest: Uuid::max(),
+            activity: self.activity,
+        };
+        let endless = TransactionSnapshot::endless();
+        scan::read(tx, &range, &endless, |user| self.take(&user)).await??;
+        self.work()
+    }
+
+    fn take(&mut self, user: &UserRow<'_>) -> Result<(), ExportError> {
+        self.chunk.push(user);
+        if self.chunk.bytes() >= chunk::BYTES { self.work() } else { Ok(()) }
+    }
+
+    fn work(&mut self) -> Result<(), ExportError> {
+        let chunk = std::mem::take(&mut self.chunk);
+        let cores = self.cores.clone();
+        let worked = cores.compute(|| chunk.users().try_for_each(|user| self.add(&user)));
+        self.chunk = chunk.cleared();
+        worked
+    }
+
+    fn add(&mut self, user: &UserRow<'_>) -> Result<(), ExportError> {
+        self.stretch.read += 1;
+        let newer = |reason: &str| {
+            StoreError::Newer(format!("the activity of {} ({reason})", user.service_id))
+        };
+        let is_member = match &self.matcher {
+            None => Ok(true),
+            Some(matcher) => decide(matcher, user, self.now),
+        };
+        let is_member = match is_member {
+            Ok(is_member) => is_member,
+            Err(Unreadable::Newer(reason)) => return Err(newer(&reason).into()),
+            Err(Unreadable::Broken(_)) => {
+                self.sample.broken += 1;
+                false
+            }
+        };
+        if !is_member {
+            return Ok(());
+        }
+        self.stretch.matched += 1;
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        match writer.write(user).map_err(compressing)? {
+            Ok(()) => Ok(()),
+            Err(broken) if broken.needs_newer_version => Err(newer(&broken.reason).into()),
+            Err(_) => {
+                self.sample.broken += 1;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A stretch of `users` of the `count` users of a slice, each with the users that it skips. It starts
+/// anywhere and continues at the beginning, so that each user is equally likely to be in it.
+fn pieces(index: usize, count: i64, users: i64) -> impl Iterator<Item = (i64, i64)> {
+    let start = (count as f64 * (index as f64 * SPREAD).fract()) as i64;
+    let first = users.min(count - start);
+    [(start, first), (0, users - first)].into_iter().filter(|(_, users)| *users > 0)
+}
+
+fn compressing(error: io::Error) -> ExportError {
+    ExportError::Transient(Failure::internal(format!("compressing: {error}")))
+}
+
+/// Writes lines to files as an export does, and only counts their bytes.
+struct LineWriter {
+    projector: Projector,
+    shape: Shape,
+    per_file: i64,
+    entry_name: String,
+    time: Timestamp,
+    packer: Packer,
+    in_file: i64,
+    line_bytes: usize,
+    /// Lines that the current stretch may still have.
+    lines_left: i64,
+    lines: Lines,
+}
+
+impl LineWriter {
+    fn new(
+        projector: Projector,
+        shape: Shape,
+        per_file: i64,
+        entry_name: String,
+        time: Timestamp,
+    ) -> io::Result<Self> {
+        let packer = || Packer::new(shape, entry_name.clone(), time);
+        let empty_file = packer().finish()?.bytes.len() as i64;
+        Ok(Self {
+            packer: packer(),
+            projector,
+            shape,
+            per_file,
+            entry_name,
+            time,
+            in_file: 0,
+            line_bytes: 0,
+            lines_left: i64::MAX,
+            lines: Lines { empty_file, ..Lines::default() },
+        })
+    }
+
+    fn write(&mut self, user: &UserRow<'_>) -> io::Result<Result<(), Broken>> {
+        if self.lines_left <= 0 || self.line_bytes >= LINE_BYTES {
+            return Ok(Ok(()));
+        }
+        let Self { projector, packer, line_bytes, .. } = self;
+        let written = packer.append(|out| {
+            let before = out.len();
+            let written = projector.line(user, out);
+            *line_bytes += out.len() - before;
+            written
+        })?;
+        if written.is_ok() {
+            self.lines_left -= 1;
+            self.lines.users += 1;
+            self.in_file += 1;
+            if self.in_file >= self.per_file {
+                self.end_file()?;
+            }
+        }
+        Ok(written)
+    }
+
+    fn end_file(&mut self) -> io::Result<()> {
+        if self.in_file > 0 {
+            let next = Packer::new(self.shape, self.entry_name.clone(), self.time);
+            let file = std::mem::replace(&mut self.packer, next).finish()?;
+            self.lines.files += 1;
+            self.lines.bytes += file.bytes.len() as i64;
+            self.in_file = 0;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<Lines> {
+        self.end_file()?;
+        Ok(self.lines)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+
+    use super::*;
+    use crate::fields::FieldSet;
+
+    #[test]
+    fn stretches_have_each_user_equally_often() {
+        for (count, users) in [(300, 200), (300, 300), (1_000, 20), (1, 1), (7, 3)] {
+            let mut sampled = vec![0; count as usize];
+            for index in 0..100 {
+                let pieces: Vec<(i64, i64)> = pieces(index, count, users).collect();
+                assert_eq!(pieces.iter().map(|(_, users)| users).sum::<i64>(), users);
+                for (skipped, users) in pieces {
+                    (skipped..skipped + users).for_each(|user| sampled[user as usize] += 1);
+                }
+            }
+            let expected = 100.0 * users as f64 / count as f64;
+            for times in sampled {
+                assert!((f64::from(times) - expected).abs() <= 5.0, "{times} of {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn files_have_the_bytes_of_an_export() {
+        let fields = FieldSet::parse(&["email".into()]).unwrap();
+        let day = date(2026, 11, 21);
+        let projector = Projector::for_days(&fields, (day, day), "USD", &Default::default());
+        let new = |per_file| {
+            let (name, time) = ("part.json".to_owned(), Timestamp::UNIX_EPOCH);
+            LineWriter::new(projector.clone(), Shape::Zip, per_file, name, time).unwrap()
+        };
+        let write = |writer: &mut LineWriter, users: u128| {
+            for number in 0..users {
+                let doc = format!(r#"{{"email":"user-{number}@acme.example","phone":"+1"}}"#);
+                let service_id = Uuid::from_u128(number);
+                let user = UserRow { service_id, doc: &doc, activity: None };
+                writer.write(&user).unwrap().unwrap();
+            }
+        };
+        let empty = new(5_000).finish().unwrap();
+        assert_eq!((empty.users, empty.files, empty.bytes), (0, 0, 0));
+        let mut one = new(5_000);
+        write(&mut one, 100);
+        let one = one.finish().unwrap();
+        assert_eq!((one.users, one.files, one.empty_file), (100, 1, empty.empty_file));
+        let mut several = new(30);
+        write(&mut several, 100);
+        let several = several.finish().unwrap();
+        assert_eq!((several.users, several.files), (100, 4));
+        assert!(several.bytes > one.bytes && one.bytes > one.empty_file, "{one:?} {several:?}");
+        // The lines of the next stretch still count.
+        let mut limited = new(5_000);
+        limited.lines_left = 10;
+        write(&mut limited, 100);
+        limited.lines_left = 10;
+        write(&mut limited, 100);
+        assert_eq!(limited.finish().unwrap().users, 20);
+    }
+}

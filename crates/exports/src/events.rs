@@ -1,0 +1,188 @@
+//! `GET /users/export/{object_prefix}/events`: the status of an export as server-sent events,
+//! whenever it changes (docs/how-to/follow-an-export.md).
+//!
+//! A stream holds no slot of a request, but one of its own ([`reserve_stream`]). It ends after the
+//! export, if another stream of the same key replaces it, if the key is revoked, and if the
+//! connection should close.
+//!
+//! [`reserve_stream`]: gateway::reserve_stream
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use futures::stream;
+use schemars::JsonSchema;
+use serde_json::json;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use super::State as JobState;
+use super::api::TAG;
+use super::app::App;
+use super::audience::PERMISSIONS;
+use super::status::{ObjectPrefix, example_status, own_job, prefix_in_path, unknown};
+use super::streams::StreamSlot;
+use super::watched::{LatestStatus, Statuses};
+use gateway::{self, Access, ApiError, Caller, Connection, Operation, Routes};
+
+/// The pause before a client connects again.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// Interval of comments, for clients and proxies that close silent connections.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Interval between checks whether the key is still valid.
+const KEY_CHECK: Duration = Duration::from_secs(15);
+
+pub fn routes() -> Routes<App> {
+    let events = gateway::protected_by_any(PERMISSIONS, get(events));
+    Routes::new().route("/users/export/{object_prefix}/events", events, [describe_events()])
+}
+
+/// Server-sent events, as the HTML standard defines them.
+#[derive(JsonSchema)]
+#[schemars(with = "String", rename = "ExportEvents")]
+struct Events;
+
+fn describe_events() -> Operation {
+    let example = format!(
+        "event: status\ndata: {}\nretry: {}\n\nevent: end\ndata: {{\"state\":\"done\"}}\n\n",
+        example_status(),
+        RETRY.as_millis()
+    );
+    let operation = Operation::new(Method::GET, "followExport", TAG, "Follow an export")
+        .by(Access::AnyKey(&PERMISSIONS))
+        .about(
+            "Server-sent events. `status` has the status of the export as JSON: at once, and whenever \
+             it changes, which the gateway checks about once a second. `end` follows the status of \
+             an export that has ended. Then close the stream.\n\nA stream can end earlier: connect \
+             again after two seconds, and the first event has the current status. An export can \
+             have one stream for each key. A new stream ends the former one, whose last event is \
+             `replaced`: do not connect again after it.",
+        )
+        .returns_as::<Events>(StatusCode::OK, "The events.", "text/event-stream")
+        .with_example(example)
+        .refuses(&unknown(), "No export in this workspace has this object_prefix");
+    prefix_in_path(operation)
+}
+
+async fn events(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    ObjectPrefix(object_prefix): ObjectPrefix,
+    head: Parts,
+) -> Result<Response, ApiError> {
+    let mut tx = app.request_queue.snapshot().await?;
+    let (job, progress) = own_job(&mut tx, &caller, &object_prefix).await?;
+    let latest = LatestStatus::read(&app, &mut tx, &job, progress).await?;
+    drop(tx);
+    let slot = app.streams.open(&app, &caller, job.id)?;
+    let permission = job.audience.permission();
+    let statuses = app.watched.follow(&app, job, latest);
+    let stream = EventStream::new(app, head, permission, slot, statuses);
+    let events = stream::unfold(stream, |mut stream| async move {
+        let event = stream.next().await?;
+        Some((Ok::<_, Infallible>(event), stream))
+    });
+    // nginx buffers responses otherwise.
+    let unbuffered = (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    let events = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
+    Ok(([unbuffered], events).into_response())
+}
+
+/// A stream, between two events.
+struct EventStream {
+    app: App,
+    /// The head of its request, and the permission that the key needs.
+    head: Parts,
+    permission: &'static str,
+    slot: StreamSlot,
+    statuses: Statuses,
+    key_check: Interval,
+    next: Next,
+}
+
+/// The next event.
+enum Next {
+    /// The first status.
+    First,
+    /// A changed status.
+    Change,
+    /// The end, after the status of an export that has ended.
+    End(JobState),
+    /// None: the last event was sent.
+    None,
+}
+
+impl EventStream {
+    fn new(
+        app: App,
+        head: Parts,
+        permission: &'static str,
+        slot: StreamSlot,
+        statuses: Statuses,
+    ) -> Self {
+        let mut key_check = interval_at(Instant::now() + KEY_CHECK, KEY_CHECK);
+        key_check.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { app, head, permission, slot, statuses, key_check, next: Next::First }
+    }
+
+    /// The next event; none at the end of the stream.
+    async fn next(&mut self) -> Option<Event> {
+        match self.next {
+            Next::First => Some(self.status().retry(RETRY)),
+            Next::Change => self.change().await,
+            Next::End(state) => {
+                self.next = Next::None;
+                let end = json!({ "state": state.name() });
+                Some(Event::default().event("end").data(end.to_string()))
+            }
+            Next::None => None,
+        }
+    }
+
+    /// The latest status.
+    fn status(&mut self) -> Event {
+        let latest = self.statuses.borrow_and_update();
+        let state = latest.state();
+        self.next = if state.is_final() { Next::End(state) } else { Next::Change };
+        Event::default().event("status").data(&*latest.json)
+    }
+
+    /// Waits for a change of the status, or for another reason to end.
+    async fn change(&mut self) -> Option<Event> {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.slot.replaced() => {
+                    self.next = Next::None;
+                    return Some(Event::default().event("replaced").data("{}"));
+                }
+                () = should_close(&self.head) => return None,
+                changed = self.statuses.changed() => {
+                    // Otherwise the export no longer exists.
+                    return changed.is_ok().then(|| self.status());
+                }
+                _ = self.key_check.tick() => {
+                    if !gateway::is_still_allowed(&self.app, &self.head, self.permission).await {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Waits until the connection of a request should close.
+async fn should_close(head: &Parts) {
+    match head.extensions.get::<Connection>() {
+        Some(connection) => connection.should_close().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,285 @@
+//! The request of `POST /users/export/ids`.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::fields::{self, FieldSet};
+use crate::request::FieldNames;
+use gateway::ApiError;
+use gateway::formats::{Identifier, List, UserAlias};
+use people::users::mentions::Mention;
+use people::users::profile::check;
+
+/// Maximum number of identifiers in a request.
+const MAX: usize = 50;
+
+/// The workspace's alias of `service_id` is also accepted, for several ids with an `s` appended.
+const SERVICE_ID: &str = "service_id";
+const SERVICE_IDS: &str = "service_ids";
+
+/// The fields that name users.
+const NAMING: &str = "external_ids, service_ids, user_aliases, email_addresses and phones";
+
+/// Names that other requests, or others of this family of APIs, have for these fields. If one of
+/// them were ignored, the response would lack a user without a word.
+const OTHER_NAMES: [(&str, &str); 8] = [
+    ("external_id", "external_ids"),
+    ("external_user_id", "external_ids"),
+    ("external_user_ids", "external_ids"),
+    ("user_alias", "user_aliases"),
+    ("email", "email_addresses"),
+    ("emails", "email_addresses"),
+    ("phone_number", "phones"),
+    ("phone_numbers", "phones"),
+];
+
+/// Users to export, by 1 to 50 identifiers in total.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "ExportUsersRequest")]
+pub struct UsersRequest {
+    external_ids: Option<List<Identifier, 0, MAX>>,
+    service_ids: Option<List<ServiceId, 0, MAX>>,
+    user_aliases: Option<List<UserAlias, 0, MAX>>,
+    /// Compared in lower case.
+    email_addresses: Option<List<Email, 0, MAX>>,
+    phones: Option<List<Phone, 0, MAX>>,
+    /// One more service_id.
+    service_id: Option<ServiceId>,
+    /// One more email address, as client libraries of the family name it.
+    email_address: Option<Email>,
+    /// One more phone number, as client libraries of the family name it.
+    phone: Option<Phone>,
+    /// Without it: all fields, except those that an export contains only on request.
+    fields_to_export: Option<FieldNames>,
+}
+
+/// A service_id, and its text in the request.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(with = "Uuid", inline)]
+struct ServiceId {
+    text: String,
+    id: Uuid,
+}
+
+impl TryFrom<String> for ServiceId {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let id = Uuid::try_parse(&text).map_err(|_| "must be a UUID")?;
+        Ok(Self { text, id })
+    }
+}
+
+/// An email address.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(with = "String", inline)]
+struct Email(String);
+
+impl TryFrom<String> for Email {
+    type Error = String;
+
+    fn try_from(email: String) -> Result<Self, String> {
+        check::email(&email).map(|()| Self(email))
+    }
+}
+
+/// A phone number in E.164; the plus may be missing.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(with = "String", inline, extend("pattern" = r"^\+?[0-9]{7,15}$"))]
+struct Phone {
+    text: String,
+    /// With its plus.
+    number: String,
+}
+
+impl TryFrom<String> for Phone {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let digits = text.strip_prefix('+').unwrap_or(&text);
+        if !(7..=15).contains(&digits.len()) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err("must be a phone number: + and 7 to 15 digits");
+        }
+        Ok(Self { number: format!("+{digits}"), text })
+    }
+}
+
+fn all<T, const N: usize>(list: Option<&List<T, 0, N>>) -> &[T] {
+    list.map_or(&[], |List(all)| all)
+}
+
+impl UsersRequest {
+    /// The identifiers, each with what `invalid_user_ids` has for it.
+    pub fn mentions(&self) -> Vec<(Mention<'_>, Value)> {
+        let external_ids = all(self.external_ids.as_ref()).iter();
+        let external_ids = external_ids.map(|Identifier(id)| (Mention::ExternalId(id), json!(id)));
+        let service_ids = all(self.service_ids.as_ref()).iter().chain(&self.service_id);
+        let service_ids =
+            service_ids.map(|ServiceId { text, id }| (Mention::ServiceId(*id), json!(text)));
+        let aliases = all(self.user_aliases.as_ref()).iter().map(|alias| {
+            let UserAlias { alias_name: Identifier(name), alias_label: Identifier(label) } = alias;
+            (Mention::Alias { label, name }, json!(alias))
+        });
+        let emails = all(self.email_addresses.as_ref()).iter().chain(&self.email_address);
+        let emails = emails.map(|Email(email)| (Mention::Email(email), json!(email)));
+        let phones = all(self.phones.as_ref()).iter().chain(&self.phone);
+        let phones = phones.map(|Phone { text, number }| (Mention::Phone(number), json!(text)));
+        external_ids.chain(service_ids).chain(aliases).chain(emails).chain(phones).collect()
+    }
+
+    /// The requested fields.
+    pub fn fields(&self) -> Result<FieldSet, ApiError> {
+        let set = match &self.fields_to_export {
+            Some(FieldNames(names)) => FieldSet::parse(names),
+            None => FieldSet::parse(&fields::record().map(str::to_owned).collect::<Vec<_>>()),
+        };
+        set.map_err(|error| ApiError::invalid_field(format!("fields_to_export {error}")))
+    }
+}
+
+/// Reads the fields of a request.
+pub fn read(
+    mut members: Map<String, Value>,
+    alias: Option<&str>,
+) -> Result<UsersRequest, ApiError> {
+    fields::note_alias(&mut members, alias);
+    if let Some(alias) = alias {
+        for (name, own) in [(alias.to_owned(), SERVICE_ID), (format!("{alias}s"), SERVICE_IDS)] {
+            if !members.contains_key(own)
+                && let Some(ids) = members.remove(&name)
+            {
+                members.insert(own.to_owned(), ids);
+            }
+        }
+    }
+    check_names(&members)?;
+    let request: UsersRequest = gateway::fields::read(&members)?;
+    if (1..=MAX).contains(&request.mentions().len()) {
+        Ok(request)
+    } else {
+        Err(ApiError::invalid_field(format!("{NAMING} must have 1 to {MAX} users in total")))
+    }
+}
+
+/// Rejects fields that seem to name users, and names the right field.
+fn check_names(members: &Map<String, Value>) -> Result<(), ApiError> {
+    let known = gateway::fields::names::<UsersRequest>();
+    // An empty array names nobody.
+    let is_set =
+        |value: &Value| !value.is_null() && value.as_array().is_none_or(|all| !all.is_empty());
+    let set = members.iter().filter(|(_, value)| is_set(value)).map(|(name, _)| name.as_str());
+    for name in set.filter(|name| !known.contains(name)) {
+        let other = OTHER_NAMES.iter().find(|(other, _)| *other == name).map(|(_, right)| *right);
+        let right = match other {
+            Some(right) => right.to_owned(),
+            None if name.ends_with("_id") || name.ends_with("_ids") => {
+                NAMING.replace(" and ", " or ")
+            }
+            None => continue,
+        };
+        let text = format!("{name} is not supported by this request: use {right}");
+        return Err(ApiError::invalid_field(text));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use gateway::Code;
+
+    fn refused(body: Value, alias: Option<&str>) -> (Code, String) {
+        let error = read(body.as_object().unwrap().clone(), alias).unwrap_err();
+        (error.code(), error.message().into_owned())
+    }
+
+    #[test]
+    fn identifiers_are_read_in_the_order_of_their_fields() {
+        let id = "018bcfe5-6800-7000-8001-000000000001";
+        let body = json!({
+            "phones": ["15550100"], "email_addresses": ["Ann@acme.example"], "service_ids": [id],
+            "user_aliases": [{ "alias_name": "7", "alias_label": "crm" }],
+            "external_ids": ["ann", "ann"], "unknown": 1, "email_address": "bob@acme.example",
+        });
+        let request = read(body.as_object().unwrap().clone(), None).unwrap();
+        let (mentions, given): (Vec<_>, Vec<_>) = request.mentions().into_iter().unzip();
+        assert_eq!(
+            mentions,
+            [
+                Mention::ExternalId("ann"),
+                Mention::ExternalId("ann"),
+                Mention::ServiceId(id.parse().unwrap()),
+                Mention::Alias { label: "crm", name: "7" },
+                Mention::Email("Ann@acme.example"),
+                Mention::Email("bob@acme.example"),
+                Mention::Phone("+15550100"),
+            ]
+        );
+        let alias = json!({ "alias_name": "7", "alias_label": "crm" });
+        let (ann, bob) = (json!("Ann@acme.example"), json!("bob@acme.example"));
+        assert_eq!(
+            given,
+            [json!("ann"), json!("ann"), json!(id), alias, ann, bob, json!("15550100")]
+        );
+        assert!(request.fields().unwrap().members().eq(fields::record().collect::<BTreeSet<_>>()));
+    }
+
+    #[test]
+    fn the_alias_of_service_id_names_users_and_the_field() {
+        let id = "018bcfe5-6800-7000-8001-000000000001";
+        let body = json!({ "their_ids": [id], "fields_to_export": ["their_id"] });
+        let request = read(body.as_object().unwrap().clone(), Some("their_id")).unwrap();
+        assert_eq!(request.mentions().len(), 1);
+        assert_eq!(request.fields().unwrap().service_id_name(), "their_id");
+        let one = json!({ "their_id": id });
+        let request = read(one.as_object().unwrap().clone(), Some("their_id")).unwrap();
+        assert_eq!(request.mentions().len(), 1);
+        assert_eq!(refused(one, None).0, Code::InvalidField);
+        let both = json!({ "service_ids": [id], "their_ids": [id] });
+        assert_eq!(refused(both, Some("their_id")).0, Code::InvalidField);
+    }
+
+    #[test]
+    fn other_names_of_fields_are_refused_with_the_right_one() {
+        for (name, right) in OTHER_NAMES {
+            let (code, text) = refused(json!({ "external_ids": ["a"], name: "b" }), None);
+            assert!(code == Code::InvalidField && text.starts_with(name), "{text}");
+            assert!(text.ends_with(right), "{text}");
+        }
+        for name in ["device_id", "their_id", "segment_id", "segment_ids", "since", "audience"] {
+            let (code, text) = refused(json!({ "external_ids": ["a"], name: "b" }), None);
+            assert!(code == Code::InvalidField && text.starts_with(name), "{text}");
+        }
+    }
+
+    #[test]
+    fn wrong_identifiers_are_named() {
+        for (body, beginning) in [
+            (json!({}), "external_ids, "),
+            (json!({ "external_ids": [], "phones": null }), "external_ids, "),
+            (json!({ "external_ids": vec!["a"; 51] }), "external_ids must have at most 50"),
+            (
+                json!({ "external_ids": vec!["a"; 49], "phones": ["+15550100", "+15550100"] }),
+                "external_ids, ",
+            ),
+            (json!({ "external_ids": "a" }), "external_ids must be an array"),
+            (json!({ "external_ids": ["a", ""] }), "external_ids[1]"),
+            (json!({ "service_ids": ["a"] }), "service_ids[0]"),
+            (json!({ "email_addresses": ["a@b.example", "a"] }), "email_addresses[1]"),
+            (json!({ "phones": ["+1 555 0100"] }), "phones[0]"),
+            (json!({ "phone": ["+15550100"] }), "phone "),
+            (json!({ "external_ids": ["a"], "fields_to_export": [] }), "fields_to_export"),
+            (json!({ "external_ids": ["a"], "fields_to_export": ["x"] }), "fields_to_export"),
+        ] {
+            let (code, text) = refused(body.clone(), None);
+            assert!(code == Code::InvalidField && text.starts_with(beginning), "{body}: {text}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Marks exports that take longer than `export_late_after` of their workspace, once each, in the
+//! transaction that enqueues the notifications. Every worker of exports looks for them.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{late_rows, notifications, rows};
+use gateway::app::App;
+use gateway::workspaces::notify::Event;
+use kit::{fail_point, retry};
+use store::StoreError;
+
+/// Interval between queries for late exports: the notifications leave within a minute.
+const CHECK_INTERVAL: Duration = Duration::from_secs(15);
+
+/// Maximum number of exports that are marked at each interval.
+const MAX_MARKED: i64 = 1_000;
+
+/// Marks late exports, until `shutdown`.
+pub async fn watch(app: App, shutdown: CancellationToken) {
+    while !shutdown.is_cancelled() {
+        if let Err(error) = mark_all(&app).await {
+            tracing::warn!(%error, "cannot query late exports");
+        }
+        retry::wait(CHECK_INTERVAL, &shutdown).await;
+    }
+}
+
+/// Marks the exports that are late now.
+pub async fn mark_all(app: &App) -> Result<(), StoreError> {
+    let mut tx = app.store.snapshot().await?;
+    let late = late_rows::unmarked(&mut tx, app.clock.now_ms(), MAX_MARKED).await?;
+    tx.commit().await?;
+    for id in late {
+        // An export that cannot be read does not hide the others.
+        if let Err(error) = mark(app, id).await {
+            tracing::warn!(export = %id, %error, "cannot mark a late export");
+        }
+    }
+    Ok(())
+}
+
+async fn mark(app: &App, id: Uuid) -> Result<(), StoreError> {
+    let mut tx = app.store.write().await?;
+    if !late_rows::mark(&mut tx, id, app.clock.now_ms()).await? {
+        return Ok(());
+    }
+    let Some((job, progress)) = rows::load(&mut tx, id).await? else { return Ok(()) };
+    notifications::enqueue(app, &mut tx, &job, &progress, Event::Late).await?;
+    tx.commit().await?;
+    fail_point!("late::marked");
+    tracing::warn!(
+        export = %job.id,
+        object_prefix = job.object_prefix,
+        state = progress.state.name(),
+        "export is late"
+    );
+    Ok(())
+}

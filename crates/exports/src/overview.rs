@@ -1,0 +1,232 @@
+//! The exports of all workspaces, for the operator: with what the customer's status does not show,
+//! and marks for those that need a look (docs/runbooks/export-slow.md).
+
+use serde::Serialize;
+
+use super::status::{Rate, Status, rate};
+use super::{Audience, Job, Progress, State, list_rows, rows};
+use gateway::app::App;
+use gateway::workspaces;
+use store::{StoreError, Tx};
+
+/// How long an export may be without a worker, or slow, before it is marked, in milliseconds.
+const MARKED_AFTER: i64 = 60_000;
+
+/// An export is slow if its rate is less than the usual one divided by this.
+const SLOW_DIVISOR: f64 = 4.0;
+
+store::text_enum! {
+    /// The kind of an export's audience.
+    pub enum AudienceKind {
+        ControlGroup = "control-group",
+        Segment = "segment",
+        Connected = "connected",
+    }
+}
+
+impl From<&Audience> for AudienceKind {
+    fn from(audience: &Audience) -> Self {
+        match audience {
+            Audience::ControlGroup => Self::ControlGroup,
+            Audience::Segment => Self::Segment,
+            Audience::Connected(_) => Self::Connected,
+        }
+    }
+}
+
+store::text_enum! {
+    /// Why an export in progress needs a look.
+    pub enum Mark {
+        /// No worker holds any of its work.
+        Stalled = "stalled",
+        /// Its rate is far below that of the latest exports.
+        Slow = "slow",
+    }
+}
+
+/// Which exports to list.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub workspace: Option<i32>,
+    /// Empty: any.
+    pub states: Vec<State>,
+    pub audience: Option<AudienceKind>,
+    /// The first and the last time of the request, in milliseconds since the epoch.
+    pub since: Option<i64>,
+    pub until: Option<i64>,
+    pub limit: u32,
+}
+
+/// An export in the list.
+#[derive(Clone, Debug, Serialize)]
+pub struct ListedExport {
+    /// The workspace's name.
+    pub workspace: String,
+    #[serde(skip)]
+    pub job: Job,
+    #[serde(skip)]
+    pub progress: Progress,
+    #[serde(flatten)]
+    status: Status,
+    #[serde(skip)]
+    pub audience_kind: AudienceKind,
+    /// Tasks of the export that workers hold now. Absent after the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks_held: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mark: Option<Mark>,
+    /// The error with the operator's details. Not included in the list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_detail: Option<String>,
+}
+
+impl ListedExport {
+    /// The average speed of a running export.
+    pub fn rate(&self, now: i64) -> Option<Rate> {
+        rate(&self.progress, now)
+    }
+
+    pub fn error(&self) -> Option<&str> {
+        self.progress.error.as_deref().filter(|_| self.progress.state.has_error())
+    }
+}
+
+/// The exports that match `filter`, newest first. Without download URLs: a list ends up in logs.
+pub async fn list(
+    app: &App,
+    tx: &mut Tx,
+    filter: &Filter,
+) -> Result<Vec<ListedExport>, StoreError> {
+    let jobs = list_rows::list(tx, filter).await?;
+    listed(app, tx, jobs).await
+}
+
+/// The export of any workspace with that prefix.
+pub async fn by_prefix(
+    app: &App,
+    tx: &mut Tx,
+    object_prefix: &str,
+) -> Result<Option<ListedExport>, StoreError> {
+    let Some((job, progress)) = rows::by_prefix(tx, object_prefix).await? else {
+        return Ok(None);
+    };
+    let status = Status::read(app, tx, &job, &progress).await?;
+    let error_detail =
+        if progress.state.has_error() { list_rows::error_detail(tx, job.id).await? } else { None };
+    let listed = listed(app, tx, vec![(job, progress)]).await?.pop();
+    Ok(listed.map(|export| ListedExport { status, error_detail, ..export }))
+}
+
+async fn listed(
+    app: &App,
+    tx: &mut Tx,
+    jobs: Vec<(Job, Progress)>,
+) -> Result<Vec<ListedExport>, StoreError> {
+    let names = workspaces::ids(tx).await?;
+    let held_claims = list_rows::held_claims(tx).await?;
+    let usual_rate = usual_rate(list_rows::latest_speeds(tx).await?);
+    let now = app.clock.now_ms();
+    let name = |id| names.iter().find(|(_, known)| **known == id).map(|(name, _)| name.clone());
+    let describe = |(job, progress): (Job, Progress)| {
+        let is_open = !progress.state.is_final();
+        let tasks_held = is_open.then(|| held_claims.get(&job.id).copied().unwrap_or(0));
+        ListedExport {
+            workspace: name(job.workspace_id).unwrap_or_default(),
+            status: Status::new(app, &job, &progress).without_urls(),
+            audience_kind: AudienceKind::from(&job.audience),
+            tasks_held,
+            mark: tasks_held.and_then(|held| mark(&job, &progress, held, usual_rate, now)),
+            error_detail: None,
+            job,
+            progress,
+        }
+    };
+    Ok(jobs.into_iter().map(describe).collect())
+}
+
+/// The mark of an export in progress.
+fn mark(
+    job: &Job,
+    progress: &Progress,
+    tasks_held: i64,
+    usual_rate: Option<f64>,
+    now: i64,
+) -> Option<Mark> {
+    let is_old = |since: i64| now.saturating_sub(since) >= MARKED_AFTER;
+    if tasks_held == 0 && is_old(job.requested_at) {
+        return Some(Mark::Stalled);
+    }
+    let users_per_second = rate(progress, now)?.users_per_second;
+    let is_slow = usual_rate.is_some_and(|usual| users_per_second * SLOW_DIVISOR < usual);
+    (is_slow && progress.started_at.is_some_and(is_old)).then_some(Mark::Slow)
+}
+
+/// The median of users per second.
+fn usual_rate(speeds: Vec<(i64, i64)>) -> Option<f64> {
+    let mut rates: Vec<f64> =
+        speeds.into_iter().map(|(users, ms)| users as f64 * 1_000.0 / ms as f64).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::Format;
+
+    #[test]
+    fn the_usual_rate_is_the_median() {
+        assert_eq!(usual_rate(vec![]), None);
+        assert_eq!(usual_rate(vec![(1_000, 500)]), Some(2_000.0));
+        let speeds = vec![(5_000, 1_000), (1_000, 1_000), (90_000, 1_000)];
+        assert_eq!(usual_rate(speeds), Some(5_000.0));
+    }
+
+    #[test]
+    fn exports_that_need_a_look_are_marked() {
+        let job = Job {
+            id: Uuid::nil(),
+            workspace_id: 1,
+            object_prefix: "p".into(),
+            audience: Audience::ControlGroup,
+            segment_id: Uuid::nil(),
+            users_per_file: None,
+            fields: vec![],
+            format: Format::Zip,
+            storage_id: None,
+            destination: None,
+            callback_endpoint: None,
+            request_id: "r".into(),
+            requested_at: 0,
+        };
+        // 100 users a second.
+        let progress = Progress {
+            state: State::Running,
+            plan: None,
+            users: Some(100_000),
+            parts: Some(20),
+            parts_left: Some(18),
+            users_done: 10_000,
+            files_done: 2,
+            bytes_done: 1,
+            broken_users: 0,
+            started_at: Some(0),
+            completed_at: None,
+            finished_at: None,
+            expires_at: None,
+            archive: None,
+            manifest_sha256: None,
+            error: None,
+        };
+        let mark = |held, usual, now| mark(&job, &progress, held, usual, now);
+        let now = 100_000;
+        assert_eq!(mark(1, None, now), None);
+        assert_eq!(mark(1, Some(399.0), now), None);
+        assert_eq!(mark(1, Some(401.0), now), Some(Mark::Slow));
+        assert_eq!(mark(0, None, now), Some(Mark::Stalled));
+        // Too early for either.
+        assert_eq!(mark(0, Some(100_000.0), 59_999), None);
+    }
+}

@@ -1,0 +1,207 @@
+//! Where the objects of exports are: a directory, an object storage, or a gateway.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use bytes::{Buf as _, Bytes};
+use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _};
+use tokio::runtime::Handle;
+
+use super::http;
+pub use super::http::{ExportAddress, HttpError};
+use crate::manifest::MANIFEST_SUFFIX;
+use kit::retry::Retry;
+use objects::{Entry, ObjectError, Objects};
+
+/// Where the objects of exports are. Names are relative to the folder of the manifests.
+#[derive(Clone, Debug)]
+pub enum Source {
+    Directory(PathBuf),
+    Objects(Objects),
+    Url { client: reqwest::Client, address: ExportAddress },
+}
+
+/// Why a source cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    #[error("{name}: {error}")]
+    Read { name: String, error: io::Error },
+    #[error("{0} is too large")]
+    TooLarge(String),
+    #[error(transparent)]
+    Objects(ObjectError),
+    #[error(transparent)]
+    Http(#[from] HttpError),
+}
+
+impl Retry for SourceError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Read { .. } | Self::TooLarge(_) => false,
+            Self::Objects(error) => error.can_retry(),
+            Self::Http(error) => error.can_retry(),
+        }
+    }
+}
+
+/// The pieces of an object.
+pub(super) type Chunks = BoxStream<'static, io::Result<Bytes>>;
+
+/// An object that is read by a thread.
+pub(super) type Reader = Box<dyn Read + Send>;
+
+impl Source {
+    /// The object_prefix of each export that has a manifest, in order.
+    pub async fn exports(&self) -> Result<Vec<String>, SourceError> {
+        let names = match self {
+            Self::Url { address, .. } => return Ok(vec![address.object_prefix().to_owned()]),
+            Self::Directory(directory) => names_in(directory).await?,
+            Self::Objects(objects) => {
+                let entries = objects.list("").await.map_err(SourceError::Objects)?;
+                entries.into_iter().map(|entry| entry.key).collect()
+            }
+        };
+        let prefixes = names.iter().filter_map(|name| name.strip_suffix(MANIFEST_SUFFIX));
+        let is_direct = |prefix: &&str| !prefix.is_empty() && !prefix.contains('/');
+        let mut prefixes: Vec<String> = prefixes.filter(is_direct).map(str::to_owned).collect();
+        prefixes.sort();
+        Ok(prefixes)
+    }
+
+    /// The content of a small object; none if it does not exist.
+    pub async fn read(&self, name: &str, max: u64) -> Result<Option<Vec<u8>>, SourceError> {
+        let mut chunks = match self {
+            Self::Url { client, address } => {
+                let Some(address) = address.address_of(name) else { return Ok(None) };
+                return Ok(http::fetch(client, address, max).await?);
+            }
+            Self::Directory(directory) => return read_file(&directory.join(name), name, max).await,
+            Self::Objects(objects) => match open_object(objects, name).await? {
+                Some(chunks) => chunks,
+                None => return Ok(None),
+            },
+        };
+        let mut content = Vec::new();
+        while let Some(chunk) = chunks.try_next().await.map_err(|error| at(name, error))? {
+            content.extend_from_slice(&chunk);
+            if content.len() as u64 > max {
+                return Err(SourceError::TooLarge(name.to_owned()));
+            }
+        }
+        Ok(Some(content))
+    }
+
+    /// A reader of an object, for a thread; none if the object does not exist.
+    pub(super) async fn open(&self, name: &str) -> Result<Option<Reader>, SourceError> {
+        let chunks = match self {
+            Self::Directory(directory) => {
+                let file = missing_as_none(std::fs::File::open(directory.join(name)));
+                let file = file.map_err(|error| at(name, error))?;
+                return Ok(file.map(|file| Box::new(file) as Reader));
+            }
+            Self::Objects(objects) => open_object(objects, name).await?,
+            Self::Url { client, address } => match address.address_of(name) {
+                Some(address) => http::open(client, address).await?,
+                None => None,
+            },
+        };
+        let reader =
+            |chunks| ChunkReader { handle: Handle::current(), chunks, current: Bytes::new() };
+        Ok(chunks.map(|chunks| Box::new(reader(chunks)) as Reader))
+    }
+
+    /// The size of an object, if it is known without reading it.
+    pub(super) async fn size(&self, name: &str) -> Option<u64> {
+        let Self::Directory(directory) = self else { return None };
+        let metadata = tokio::fs::metadata(directory.join(name)).await.ok()?;
+        metadata.is_file().then_some(metadata.len())
+    }
+
+    /// All objects in a folder. A gateway has none.
+    pub(super) async fn list(&self, folder: &str) -> Result<Vec<String>, SourceError> {
+        let names = match self {
+            Self::Url { .. } => return Ok(Vec::new()),
+            Self::Objects(objects) => {
+                let entries = objects.list(&format!("{folder}/")).await;
+                let entries = entries.map_err(SourceError::Objects)?;
+                // Some tools create an empty object for a folder.
+                let is_folder = |entry: &Entry| entry.key.ends_with('/') && entry.size == 0;
+                let files = entries.into_iter().filter(|entry| !is_folder(entry));
+                return Ok(files.map(|entry| entry.key).collect());
+            }
+            Self::Directory(directory) => {
+                let directory = directory.join(folder);
+                if !directory.exists() {
+                    return Ok(Vec::new());
+                }
+                names_in(&directory).await?
+            }
+        };
+        Ok(names.into_iter().map(|name| format!("{folder}/{name}")).collect())
+    }
+}
+
+fn at(name: &str, error: io::Error) -> SourceError {
+    SourceError::Read { name: name.to_owned(), error }
+}
+
+fn missing_as_none<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The names of the files and folders in a directory, in order.
+async fn names_in(directory: &Path) -> Result<Vec<String>, SourceError> {
+    let read = async {
+        let mut names = Vec::new();
+        let mut entries = tokio::fs::read_dir(directory).await?;
+        while let Some(entry) = entries.next_entry().await? {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+        names.sort();
+        Ok(names)
+    };
+    read.await.map_err(|error| at(&directory.display().to_string(), error))
+}
+
+async fn read_file(path: &Path, name: &str, max: u64) -> Result<Option<Vec<u8>>, SourceError> {
+    let metadata = missing_as_none(tokio::fs::metadata(path).await);
+    let Some(metadata) = metadata.map_err(|error| at(name, error))? else { return Ok(None) };
+    if metadata.len() > max {
+        return Err(SourceError::TooLarge(name.to_owned()));
+    }
+    missing_as_none(tokio::fs::read(path).await).map_err(|error| at(name, error))
+}
+
+async fn open_object(objects: &Objects, name: &str) -> Result<Option<Chunks>, SourceError> {
+    match objects.get(name).await {
+        Ok(stream) => Ok(Some(stream.map_err(io::Error::other).boxed())),
+        Err(ObjectError::NotFound(_)) => Ok(None),
+        Err(error) => Err(SourceError::Objects(error)),
+    }
+}
+
+/// Reads pieces from a thread that may block.
+struct ChunkReader {
+    handle: Handle,
+    chunks: Chunks,
+    current: Bytes,
+}
+
+impl Read for ChunkReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.current.is_empty() {
+            match self.handle.block_on(self.chunks.try_next())? {
+                Some(chunk) => self.current = chunk,
+                None => return Ok(0),
+            }
+        }
+        let count = self.current.len().min(buffer.len());
+        self.current.copy_to_slice(&mut buffer[..count]);
+        Ok(count)
+    }
+}

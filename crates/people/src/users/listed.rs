@@ -1,0 +1,125 @@
+//! Users in order of (slice, service_id), as a list names them: for few users of a large range,
+//! which [`scan`](super::scan) would read as a whole.
+
+use futures::TryStreamExt as _;
+use sqlx::{Postgres, Row as _, Sqlite};
+use uuid::Uuid;
+
+use super::moment::TransactionSnapshot;
+use super::scan::UserRow;
+use super::service_id;
+use store::{OpenTransaction, StoreError, Tx, to_json};
+
+/// Listed users of one workspace.
+#[derive(Clone, Debug)]
+pub struct ListedUsers<'a> {
+    pub workspace: i32,
+    /// In order of position.
+    pub ids: &'a [Uuid],
+    /// Whether activity is read, too.
+    pub activity: bool,
+}
+
+/// Ids that are looked up with one statement.
+const LISTED_AT_ONCE: usize = 1_000;
+
+/// [`scan::read`](super::scan::read) for listed users, each of which is looked up by its id.
+pub async fn read<E>(
+    tx: &mut Tx,
+    users: &ListedUsers<'_>,
+    moment: &TransactionSnapshot,
+    mut each: impl FnMut(UserRow<'_>) -> Result<(), E>,
+) -> Result<Result<(), E>, StoreError> {
+    for ids in users.ids.chunk_by(|a, b| service_id::slice(a).ok() == service_id::slice(b).ok()) {
+        let slice = ids.first().map(service_id::slice).transpose()?.unwrap_or(0);
+        for ids in ids.chunks(LISTED_AT_ONCE) {
+            let (workspace, activity) = (users.workspace, users.activity);
+            let listed = ListedInSlice { workspace, slice, ids, activity };
+            let done = match tx {
+                Tx::Postgres(tx) => listed.read_postgres(tx, moment, &mut each).await?,
+                Tx::Sqlite(tx) => listed.read_sqlite(tx, moment, &mut each).await?,
+            };
+            if done.is_err() {
+                return Ok(done);
+            }
+        }
+    }
+    Ok(Ok(()))
+}
+
+struct ListedInSlice<'a> {
+    workspace: i32,
+    slice: i16,
+    ids: &'a [Uuid],
+    activity: bool,
+}
+
+impl ListedInSlice<'_> {
+    /// The limits force one lookup in one partition's index per user, in the order of the list.
+    async fn read_postgres<E>(
+        &self,
+        tx: &mut OpenTransaction<Postgres>,
+        moment: &TransactionSnapshot,
+        each: &mut impl FnMut(UserRow<'_>) -> Result<(), E>,
+    ) -> Result<Result<(), E>, StoreError> {
+        let mut rows = sqlx::query(
+            "SELECT found.service_id, found.doc, known.body
+             FROM unnest($3::uuid[]) AS listed (service_id)
+             CROSS JOIN LATERAL (
+                 SELECT service_id, doc FROM users
+                 WHERE slice = $1 AND workspace_id = $2 AND service_id = listed.service_id
+                   AND (created_in IS NULL OR created_in < $4
+                        OR created_in < $5 AND created_in <> ALL($6))
+                 LIMIT 1
+             ) AS found
+             LEFT JOIN LATERAL (
+                 SELECT body FROM activity
+                 WHERE slice = $1 AND workspace_id = $2 AND service_id = listed.service_id AND $7
+                 LIMIT 1
+             ) AS known ON TRUE",
+        )
+        .bind(self.slice)
+        .bind(self.workspace)
+        .bind(self.ids)
+        .bind(moment.ended)
+        .bind(moment.next)
+        .bind(&moment.open)
+        .bind(self.activity)
+        .fetch(&mut **tx);
+        while let Some(row) = rows.try_next().await? {
+            let (service_id, doc, activity) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            if let Err(stop) = each(UserRow { service_id, doc, activity }) {
+                return Ok(Err(stop));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    async fn read_sqlite<E>(
+        &self,
+        tx: &mut OpenTransaction<Sqlite>,
+        moment: &TransactionSnapshot,
+        each: &mut impl FnMut(UserRow<'_>) -> Result<(), E>,
+    ) -> Result<Result<(), E>, StoreError> {
+        let mut rows = sqlx::query(
+            "SELECT users.service_id, users.doc,
+                 CASE WHEN $5 THEN (SELECT body FROM activity WHERE activity.key = users.key) END
+             FROM json_each($3) AS listed CROSS JOIN users
+             WHERE users.slice = $1 AND users.workspace_id = $2
+               AND users.service_id = unhex(listed.value, '-') AND users.created_in < $4",
+        )
+        .bind(self.slice)
+        .bind(self.workspace)
+        .bind(to_json(self.ids)?)
+        .bind(moment.next)
+        .bind(self.activity)
+        .fetch(&mut **tx);
+        while let Some(row) = rows.try_next().await? {
+            let (service_id, doc, activity) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            if let Err(stop) = each(UserRow { service_id, doc, activity }) {
+                return Ok(Err(stop));
+            }
+        }
+        Ok(Ok(()))
+    }
+}

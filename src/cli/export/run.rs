@@ -1,0 +1,179 @@
+//! `longshore export run`: requests an export, follows it, and downloads and verifies the file
+//! behind its URL.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::client::{Client, ClientError, Export};
+use super::download::{self, print_result};
+use super::dry_run;
+use crate::cli::CommandResult;
+use crate::cli::progress::{Progress, Unit};
+use crate::shutdown;
+
+/// Interval between checks of an export's state.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+#[derive(clap::Args)]
+pub(super) struct Run {
+    /// Fields to export: fields of the user record, custom_attributes or custom_attributes.<name>
+    #[arg(long, value_delimiter = ',', required = true)]
+    fields: Vec<String>,
+    /// Segment to export, by its id (see GET /segments/list); without it and --audience, the global
+    /// control group
+    #[arg(long, value_name = "ID")]
+    segment: Option<String>,
+    /// File with the connected audience to export, as JSON; - reads standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "segment")]
+    audience: Option<PathBuf>,
+    /// Destination: the name of a storage, s3, azure or url
+    #[arg(long, value_name = "NAME")]
+    destination: Option<String>,
+    /// Maximum number of users in a file
+    #[arg(long, value_name = "N")]
+    users_per_file: Option<u32>,
+    /// Format of files in own storage: zip or gzip
+    #[arg(long)]
+    format: Option<String>,
+    /// Directory for the downloaded file
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    output: PathBuf,
+    /// URL that receives a callback when the export ends
+    #[arg(long, value_name = "URL")]
+    callback: Option<String>,
+    /// Create nothing: print an estimate of users, files, bytes and seconds, and test whether the
+    /// destination can be written to; exits with 1 if it cannot
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) async fn run(client: &Client, run: Run, json: bool) -> CommandResult {
+    // Checked before the export is requested: later would be too late.
+    let output = run.output.display();
+    if !run.dry_run {
+        tokio::fs::create_dir_all(&run.output)
+            .await
+            .map_err(|error| format!("--output {output}: {error}"))?;
+    }
+    let body = body(&run)?;
+    if run.dry_run {
+        return dry_run::run(client, body, json).await;
+    }
+    let requested = client.request(&body).await?;
+    let prefix = &requested.object_prefix;
+    eprintln!("requested {prefix}");
+    requested.warnings.iter().for_each(|warning| eprintln!("{warning}"));
+    // Printed now, because a killed process cannot print it.
+    let later = match &requested.url {
+        Some(_) => {
+            format!("to download it later: longshore export download {prefix} --output {output}")
+        }
+        None => format!("to see its status: longshore export status {prefix}"),
+    };
+    eprintln!("{later}");
+    let hint =
+        || format!("the export continues; {later}; to cancel it: longshore export cancel {prefix}");
+    let (export, raw) = shutdown::with_hint(wait(client, prefix), hint).await??;
+    let Some(url) = &requested.url else {
+        eprintln!("export done: {}, in the workspace's own storage", export.contents());
+        return print_result(&raw, None, json);
+    };
+    let downloaded = download::fetch_or_hint(client, url, &run.output, &export, None).await?;
+    let file = downloaded.archive;
+    eprintln!("export done: {}: {}", export.contents(), file.display());
+    eprintln!("{}", downloaded.summary);
+    print_result(&raw, Some(&file), json)
+}
+
+fn body(run: &Run) -> CommandResult<Value> {
+    let mut body = json!({ "fields_to_export": run.fields });
+    let texts = [
+        ("segment_id", &run.segment),
+        ("destination", &run.destination),
+        ("output_format", &run.format),
+        ("callback_endpoint", &run.callback),
+    ];
+    for (field, text) in texts {
+        if let Some(text) = text {
+            body[field] = text.as_str().into();
+        }
+    }
+    if let Some(users) = run.users_per_file {
+        body["users_per_file"] = users.into();
+    }
+    if let Some(file) = &run.audience {
+        let path = if file.as_os_str() == "-" { Path::new("/dev/stdin") } else { file };
+        let audience = std::fs::read_to_string(path)
+            .map_err(|error| format!("--audience {}: {error}", file.display()))?;
+        body["audience"] = serde_json::from_str(&audience)
+            .map_err(|error| format!("--audience {}: {error}", file.display()))?;
+    }
+    Ok(body)
+}
+
+/// Waits until the export is done; returns its last status. Follows its events, or polls its status
+/// if there are none.
+pub async fn wait(client: &Client, prefix: &str) -> CommandResult<(Export, Value)> {
+    let mut progress = Progress::begin(Unit::Users);
+    let mut has_events = true;
+    loop {
+        let (export, raw) = client.status_with_retries(prefix).await?;
+        match export.state.as_str() {
+            "done" => return Ok((export, raw)),
+            "failed" => return Err(format!("the export failed: {}", export.error_text()).into()),
+            "cancelled" => return Err("the export was cancelled".into()),
+            _ => report(&mut progress, &export),
+        }
+        let followed = if has_events {
+            follow(client, prefix, &mut progress).await
+        } else {
+            Followed::Unavailable
+        };
+        has_events = followed != Followed::Unavailable;
+        if followed != Followed::ToTheEnd {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+}
+
+fn report(progress: &mut Progress, export: &Export) {
+    progress.update(&export.state, export.users.done, export.users.total);
+}
+
+/// How a stream of events ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Followed {
+    ToTheEnd,
+    /// Before the export: another stream can continue.
+    Interrupted,
+    /// There is none, or it has no events. Or a stream of another client with the same key replaced
+    /// it, which the next one would replace.
+    Unavailable,
+}
+
+/// Reports progress from the export's events.
+async fn follow(client: &Client, prefix: &str, progress: &mut Progress) -> Followed {
+    let mut events = match client.events(prefix).await {
+        Ok(events) => events,
+        // The service is older than the stream, or has no slot for it.
+        Err(ClientError::Refused { .. }) => return Followed::Unavailable,
+        Err(_) => return Followed::Interrupted,
+    };
+    let mut has_status = false;
+    while let Some(event) = events.next().await {
+        match event.name.as_str() {
+            "status" => {
+                if let Ok(export) = serde_json::from_str(&event.data) {
+                    has_status = true;
+                    report(progress, &export);
+                }
+            }
+            "end" => return Followed::ToTheEnd,
+            "replaced" => return Followed::Unavailable,
+            _ => {}
+        }
+    }
+    if has_status { Followed::Interrupted } else { Followed::Unavailable }
+}

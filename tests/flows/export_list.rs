@@ -1,0 +1,129 @@
+//! The operator's list of exports, over all workspaces, from the database.
+
+use serde_json::Value;
+
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::stores::on_pool;
+use crate::support::{Api, WorkspaceFile};
+
+/// The rows of `export list --json` with these arguments.
+async fn list(fleet: &Fleet, arguments: &[&str]) -> Vec<Value> {
+    let printed = fleet.run(&[&["export", "list", "--json"][..], arguments].concat()).await;
+    printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+fn prefixes(rows: &[Value]) -> Vec<&str> {
+    rows.iter().map(|row| row["object_prefix"].as_str().expect("text")).collect()
+}
+
+/// Two workspaces, each with an export that is done; the newest first.
+async fn two_workspaces(backend: Backend) -> (Fleet, [Api; 2], [String; 2]) {
+    let fleet = Fleet::start(backend, &[]).await;
+    let files = [WorkspaceFile::new("acme"), WorkspaceFile::new("beta")];
+    let [acme, beta]: [Api; 2] = fleet.apply(&files).await.try_into().ok().expect("two");
+    let mut exports = Vec::new();
+    for api in [&acme, &beta] {
+        let prefix = api.export_all().await.prefix;
+        api.done(&prefix).await;
+        exports.insert(0, prefix);
+    }
+    (fleet, [acme, beta], exports.try_into().expect("two"))
+}
+
+async fn operators_list_all_workspaces(backend: Backend) {
+    let (fleet, [acme, _], [newest, oldest]) = two_workspaces(backend).await;
+    let all = list(&fleet, &[]).await;
+    assert_eq!(prefixes(&all), [&newest, &oldest]);
+    let of_both: Vec<&str> = all.iter().filter_map(|row| row["workspace"].as_str()).collect();
+    assert_eq!(of_both, ["beta", "acme"]);
+    assert!(all.iter().all(|row| row["state"] == "done" && row.get("mark").is_none()), "{all:?}");
+    // Whoever has a signed URL needs no key.
+    for row in &all {
+        assert!(row["manifest"]["sha256"].is_string(), "{row}");
+        assert!(!row.to_string().contains("signature="), "{row}");
+    }
+    let table = fleet.run(&["export", "list"]).await;
+    assert_eq!(table.lines().count(), 3, "{table}");
+    for (arguments, found) in [
+        (&["--workspace", "acme"][..], &[&oldest][..]),
+        (&["--limit", "1"], &[&newest]),
+        (&["--state", "done", "--state", "failed"], &[&newest, &oldest]),
+        (&["--state", "failed"], &[]),
+        (&["--audience", "control-group"], &[&newest, &oldest]),
+        (&["--audience", "segment"], &[]),
+        (&["--older-than", "1h"], &[]),
+        (&["--since", "1h"], &[&newest, &oldest]),
+        (&["--since", "2999-01-01T00:00Z"], &[]),
+    ] {
+        let rows = list(&fleet, arguments).await;
+        assert_eq!(prefixes(&rows), *found, "{arguments:?}");
+    }
+    // One of them, with its address.
+    let shown = fleet.run(&["export", "status", &newest, "--json"]).await;
+    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!((&shown["workspace"], &shown["state"]), (&"beta".into(), &"done".into()));
+    for url in [&shown["url"], &shown["manifest"]["url"]] {
+        assert!(url.as_str().is_some_and(|url| url.contains(&newest)), "{shown}");
+    }
+    assert!(fleet.run(&["export", "status", &newest]).await.contains("beta"));
+    // What has ended cannot be cancelled, and nobody has an unknown one.
+    for arguments in [["export", "cancel", &newest], ["export", "status", "unknown"]] {
+        assert_eq!(fleet.command(&arguments).await.status.code(), Some(1), "{arguments:?}");
+    }
+    // With a key, it is the workspace's list, without the operator's filters.
+    let with_key = ["--url", fleet.base(), "--key", acme.key(), "--json"];
+    let own = fleet.run(&[&["export", "list"][..], &with_key].concat()).await;
+    let own: Vec<Value> = serde_json::from_str(&own).expect("an array");
+    assert_eq!(prefixes(&own), [&oldest]);
+    let filtered = [&["export", "list", "--workspace", "acme"][..], &with_key].concat();
+    assert_eq!(fleet.command(&filtered).await.status.code(), Some(2));
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_list_all_workspaces_on_sqlite() {
+    operators_list_all_workspaces(Backend::Embedded).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_list_all_workspaces_on_postgres() {
+    operators_list_all_workspaces(Backend::Fleet(1)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_find_and_cancel_an_export_without_a_worker() {
+    let (mut fleet, [acme, _], _) = two_workspaces(Backend::Fleet(1)).await;
+    fleet.stop("worker-1");
+    let prefix = acme.export_all().await.prefix;
+    let store = longshore::app::connect(&fleet.config()).await.expect("the store opens");
+    let sql =
+        "UPDATE export_jobs SET requested_at = requested_at - 120000 WHERE object_prefix = $1";
+    let aged = on_pool!(&store, pool => {
+        sqlx::query(sql).bind(&prefix).execute(pool).await.map(|done| done.rows_affected())
+    });
+    assert_eq!(aged.expect("an update"), 1);
+    store.close().await;
+    let rows = list(&fleet, &["--older-than", "1m", "--state", "queued"]).await;
+    assert_eq!(prefixes(&rows), [&prefix]);
+    assert_eq!((&rows[0]["mark"], &rows[0]["tasks_held"]), (&"stalled".into(), &0.into()));
+    let printed = fleet.run(&["export", "cancel", &prefix]).await;
+    assert!(printed.contains("acme") && printed.contains("database"), "{printed}");
+    assert_eq!(acme.status(&prefix).await["state"], "cancelled");
+    // Again, without effect.
+    fleet.run(&["export", "cancel", &prefix]).await;
+    fleet.resume("worker-1");
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_an_installation_and_a_key_both_ways_are_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut command = crate::support::process::command(directory.path(), &Default::default());
+    command.args(["export", "list"]);
+    let output = crate::support::process::output(command).await;
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    for part in ["LONGSHORE_DATABASE_URL", "LONGSHORE_KEY"] {
+        assert!(error.contains(part), "{part} is missing in: {error}");
+    }
+}

@@ -1,0 +1,112 @@
+//! Named storages of workspaces.
+
+use kit::secrets::SecretKey;
+use longshore::setup;
+use longshore::workspace_file::change::Options;
+use longshore::workspaces;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{World, acme, lines};
+use crate::support::servers;
+use crate::support::storage::TestStorage;
+use crate::support::stores::on_both_stores;
+
+on_both_stores!(World =>
+    named_storages_are_tried_kept_changed_and_removed,
+    credentials_of_named_storages_are_encrypted_and_rotated,
+);
+
+fn named(name: &str, place: &TestStorage) -> Value {
+    let (kind, settings) = place.storage();
+    json!({ "name": name, kind: settings })
+}
+
+fn file(storages: &[Value]) -> String {
+    acme(&format!("storages: {}\n", json!(storages)))
+}
+
+fn bucket(place: &TestStorage) -> String {
+    place.storage().1["bucket"].as_str().unwrap().to_owned()
+}
+
+impl World {
+    /// The ids of these storages.
+    async fn named_storages<const N: usize>(&self, names: [&str; N]) -> [Uuid; N] {
+        let workspace = self.workspace().await;
+        let mut tx = self.app.store.snapshot().await.unwrap();
+        let stored = workspaces::named_storages(&mut tx, workspace.id).await.unwrap();
+        let stored_names: Vec<&str> = stored.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(stored_names, names);
+        std::array::from_fn(|n| stored[n].1)
+    }
+}
+
+async fn named_storages_are_tried_kept_changed_and_removed(world: World) {
+    let (first, second) = (TestStorage::s3().await, TestStorage::s3().await);
+    let azure = TestStorage::azure().await;
+    let missing = servers::new_name();
+    let text = file(&[named("warehouse", &first), named("lake", &azure)]);
+    let error = world.apply(&text.replace(&bucket(&first), &missing)).await.err().unwrap();
+    assert!(error.contains("storages.warehouse") && error.contains(&missing), "{error}");
+    assert!(!error.contains(&first.secret().unwrap()), "{error}");
+    let mut tx = world.app.store.snapshot().await.unwrap();
+    assert!(workspaces::list(&mut tx).await.unwrap().is_empty(), "a refused file left something");
+    drop(tx);
+
+    let added = lines(&world.apply(&text).await.unwrap());
+    for start in ["+ storages.warehouse (bucket ", "+ storages.lake (container "] {
+        assert!(added.iter().any(|line| line.starts_with(start)), "{added:?}");
+    }
+    let [lake, warehouse] = world.named_storages(["lake", "warehouse"]).await;
+    assert!(world.apply(&text).await.unwrap().changes.is_empty());
+    assert_eq!(world.named_storages(["lake", "warehouse"]).await, [lake, warehouse]);
+    // They are used by those that name them.
+    assert_eq!(world.workspace().await.own_storage(), None);
+    let doctor = world.run(&["doctor", "--json"]).await;
+    let doctor = String::from_utf8(doctor.stdout).unwrap();
+    for subject in ["storages.warehouse of acme", "storages.lake of acme"] {
+        let finding = doctor.lines().find(|line| line.contains(subject));
+        let finding: Value = serde_json::from_str(finding.expect(subject)).unwrap();
+        assert_eq!(finding["ok"], true, "{finding}");
+    }
+
+    let moved = file(&[named("warehouse", &second), named("lake", &azure)]);
+    let changed = lines(&world.apply(&moved).await.unwrap());
+    let [line] = changed.as_slice() else { panic!("{changed:?}") };
+    assert!(
+        line.starts_with("~ storages.warehouse (") && line.contains(&bucket(&second)),
+        "{line}"
+    );
+    let [same_lake, moved] = world.named_storages(["lake", "warehouse"]).await;
+    assert!(same_lake == lake && moved != warehouse);
+
+    let kept = world.apply(&acme("")).await.unwrap();
+    assert!(kept.changes.is_empty(), "{:?}", lines(&kept));
+    assert!(kept.notes.iter().any(|note| note.contains("storages.lake")), "{:?}", kept.notes);
+    let prune = Options { prune: true, ..Options::default() };
+    let removed = lines(&world.apply_with(&acme(""), prune).await.unwrap());
+    assert_eq!(removed.len(), 2, "{removed:?}");
+    world.named_storages([]).await;
+    assert!(world.apply_with(&acme(""), prune).await.unwrap().changes.is_empty());
+    // Exports that were requested before keep theirs.
+    for storage in [lake, warehouse, moved] {
+        workspaces::open_storage(&world.app, storage).await.unwrap();
+    }
+}
+
+async fn credentials_of_named_storages_are_encrypted_and_rotated(world: World) {
+    let place = TestStorage::s3().await;
+    world.apply(&file(&[named("warehouse", &place)])).await.unwrap();
+    let [warehouse] = world.named_storages(["warehouse"]).await;
+    let (stored, secret) = (world.everything_stored().await, place.secret().unwrap());
+    let is_there = |text: &[u8]| stored.windows(text.len()).any(|window| window == text);
+    assert!(is_there(b"warehouse") && !is_there(secret.as_bytes()));
+
+    let (new, former) = (SecretKey::generate(), world.test.config.secret_key.as_ref());
+    let both = world.with_secret_key(&new, former).await;
+    assert!(setup::run(&both).await.unwrap().rotated, "the keys were rotated");
+    let only_new = world.with_secret_key(&new, None).await;
+    workspaces::open_storage(&only_new, warehouse).await.unwrap();
+    assert!(workspaces::open_storage(&world.app, warehouse).await.is_err());
+}
