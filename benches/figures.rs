@@ -1,7 +1,9 @@
 //! What was measured: a row a case, the medians of its runs in the table, all of them in the
-//! file.
+//! file. `scripts/bench` reads the file, also those that other revisions write: cases and columns
+//! keep their names, which docs/explanation/benchmarks-method.md lists.
 
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
@@ -23,6 +25,11 @@ impl Figures {
         let cells: Vec<String> =
             run.iter().map(|(name, n)| format!("{} {name}", cell(*n))).collect();
         println!("  {case:36} {}", cells.join(", "));
+        self.record(case, run);
+    }
+
+    /// Adds a run without printing it.
+    pub fn record(&mut self, case: &str, run: Run) {
         match self.cases.iter_mut().find(|(name, _)| name == case) {
             Some((_, runs)) => runs.push(run),
             None => self.cases.push((case.to_owned(), vec![run])),
@@ -69,8 +76,54 @@ impl Figures {
                 })
             })
             .collect();
-        json!({ "title": self.title, "cases": cases })
+        json!({
+            "bench": env!("CARGO_CRATE_NAME"),
+            "title": self.title,
+            "environment": environment(),
+            "cases": cases,
+        })
     }
+}
+
+/// What figures depend on besides the code that they measure.
+fn environment() -> Value {
+    let server = Path::new(env!("CARGO_BIN_EXE_longshore"));
+    let profile = server.parent().and_then(Path::file_name).unwrap_or_default();
+    json!({
+        "processor": processor(),
+        "cores": std::thread::available_parallelism().map_or(1, usize::from),
+        "revision": revision(),
+        "profile": profile.to_string_lossy(),
+        "overrides": overrides(),
+    })
+}
+
+/// What the environment changes of the profile in Cargo.toml: the bench runs in the environment
+/// that it was built in.
+fn overrides() -> Map<String, Value> {
+    let differs = |name: &str| name.starts_with("CARGO_PROFILE_") || name == "RUSTFLAGS";
+    std::env::vars()
+        .filter(|(name, _)| differs(name))
+        .map(|(name, value)| (name, Value::from(value)))
+        .collect()
+}
+
+/// The processor's model; none where Linux does not name it, as on some arm64 machines.
+fn processor() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    model.map(|(_, name)| name.trim().to_owned())
+}
+
+/// The commit that is measured; `scripts/bench` names it where the sources are not in a clone.
+fn revision() -> Option<String> {
+    if let Ok(revision) = std::env::var("LONGSHORE_BENCH_REVISION") {
+        return Some(revision);
+    }
+    let describe = ["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--dirty"];
+    let output = Command::new("git").args(describe).output().ok()?;
+    let revision = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| revision.trim().to_owned())
 }
 
 /// The median of an odd number of runs, or the later of the middle two; none where no run has

@@ -32,6 +32,7 @@
 //! | `gateway` | the HTTP server: workspaces, keys, limits, bodies, errors, idempotency, deliveries |
 //! | `people` | users: profiles, identities, activity, import; audiences |
 //! | `content` | campaigns, catalogs, phone numbers |
+//! | `proof` | what an export states about itself, and the check of it |
 //! | `exports` | from the request to the files of users and the callback |
 //! | `scim` | the dashboard's users over SCIM 2.0, and the tokens that may manage them |
 //! | `messages` | from the order to the channel that accepts each message |
@@ -65,6 +66,7 @@ pub use gateway;
 pub use gateway::{deliveries, workspaces};
 pub use messages;
 pub use people::{audience, users};
+pub use proof;
 pub use runtime::{config, credentials, engine, fairness, kinds, outbound, topics, traces};
 pub use scim;
 pub use sending::{inbound, schedules, transactional};

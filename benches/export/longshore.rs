@@ -9,6 +9,7 @@ use sqlx::{AssertSqlSafe, PgPool};
 use store::Store;
 
 use crate::FieldChoice;
+use crate::pipes;
 use crate::report::Measured;
 use crate::settle::settle;
 use crate::support::api::EXPORT;
@@ -197,6 +198,9 @@ impl Installation {
             insert.execute(&self.pool).await.expect("rows");
         }
         self.empty().await;
+        // A user's record as the pipes' query has it, for programs that read tables.
+        let sql = format!("CREATE VIEW record_lines (line) AS {}", pipes::RECORDS);
+        sqlx::query(AssertSqlSafe(sql)).execute(&self.pool).await.expect("a view");
         settle(&self.pool).await;
     }
 }

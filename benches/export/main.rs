@@ -3,7 +3,11 @@
 //! real servers: `scripts/bench export`.
 
 mod bound;
+#[path = "../figures.rs"]
+#[allow(dead_code, reason = "the table is another one here")]
+mod figures;
 mod longshore;
+mod peers;
 mod pipes;
 mod report;
 #[path = "../settle.rs"]
@@ -26,8 +30,8 @@ use crate::longshore::{Installation, OF_ACTIVITY};
 use crate::report::Report;
 use crate::support::api::ALL_FIELDS;
 
-/// Users above which the pipes and the bound are not measured: they hold the users' records in
-/// memory or on disk.
+/// Users above which the pipes, the peers and the bound are not measured: they hold the users'
+/// records in memory or on disk.
 const MOST_COMPARED: usize = 1_000_000;
 
 #[derive(Parser)]
@@ -41,6 +45,10 @@ struct Arguments {
     /// Update 10% of the users at random and restart PostgreSQL before
     #[arg(long)]
     aged: bool,
+    /// Measure DuckDB and chDB too, with this interpreter, which has the packages of
+    /// benches/peers/requirements.txt
+    #[arg(long, value_name = "PYTHON")]
+    peers: Option<PathBuf>,
     /// Where to write the figures as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -116,6 +124,11 @@ async fn main() {
         if is_compared {
             for pipe in pipes::ALL {
                 report.add(pipe.run(installation.database_url()));
+            }
+            if let Some(python) = &arguments.peers {
+                for peer in peers::ALL {
+                    report.add(peer.run(python, &installation.database_url()));
+                }
             }
             for choice in &choices {
                 report.add(bound::measure(&installation, choice).await);

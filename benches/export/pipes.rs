@@ -15,8 +15,8 @@ pub struct Pipe {
 
 const DOCUMENTS: &str = "SELECT doc FROM users";
 
-/// The activity's members, put into the document before its closing brace.
-const RECORDS: &str = "SELECT left(rtrim(doc), -1) || \
+/// The activity's fields, put into the document before its closing brace.
+pub const RECORDS: &str = "SELECT left(rtrim(doc), -1) || \
     CASE WHEN a.body IS NULL OR a.body = '' THEN '' ELSE ',' || a.body END || '}' \
     FROM users u LEFT JOIN activity_text a USING (slice, service_id)";
 
@@ -38,17 +38,20 @@ impl Pipe {
         let began = Instant::now();
         shell(directory.path(), &pipe, &database, &copy);
         let seconds = began.elapsed().as_secs_f64();
-        let bytes = std::fs::read_dir(directory.path())
-            .expect("the files")
-            .map(|file| file.expect("a file").metadata().expect("its size").len())
-            .sum();
+        let bytes = bytes_in(directory.path());
         let raw = shell(directory.path(), "cat *.gz | gzip -dc | wc -c", &database, &copy);
         let raw_bytes = raw.trim().parse().expect("a number");
         Measured { name: self.name.to_owned(), seconds, raw_bytes, bytes, resident: None }
     }
 }
 
-fn shell(directory: &Path, line: &str, database: &str, copy: &str) -> String {
+/// The size of all files of a folder.
+pub fn bytes_in(directory: &Path) -> u64 {
+    let files = std::fs::read_dir(directory).expect("the files");
+    files.map(|file| file.expect("a file").metadata().expect("its size").len()).sum()
+}
+
+pub fn shell(directory: &Path, line: &str, database: &str, copy: &str) -> String {
     let output = Command::new("bash")
         .args(["-c", &format!("set -euo pipefail; {line}")])
         .env("DATABASE", database)

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use serde::Serialize;
-use serde_json::json;
+use crate::figures::Figures;
 
 /// One measurement.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Measured {
     pub name: String,
     pub seconds: f64,
@@ -61,9 +60,8 @@ impl Report {
     }
 
     pub fn print(&self) {
-        let aged = if self.aged { ", 10% updated, PostgreSQL restarted" } else { "" };
         let runs = self.measured.iter().map(Vec::len).max().unwrap_or(0);
-        println!("\n{} users{aged}; medians of {runs}\n", self.users);
+        println!("\n{}; medians of {runs}\n", self.title());
         println!(
             "{:32} {:>9} {:>10} {:>9} {:>7} {:>9} {:>9} {:>9}",
             "", "seconds", "users/s", "MB/s", "ratio", "of bound", "of pipe", "resident"
@@ -90,21 +88,23 @@ impl Report {
         );
     }
 
+    fn title(&self) -> String {
+        let aged = if self.aged { ", 10% updated, PostgreSQL restarted" } else { "" };
+        format!("{} users{aged}", self.users)
+    }
+
     pub fn write(&self, file: &Path) {
-        let rows: Vec<_> = self
-            .measured
-            .iter()
-            .map(|all| {
-                let it = median(all);
-                json!({
-                    "median": it, "runs": all,
-                    "of_bound": self.of_bound(it), "of_pipe": self.compared_to_pipe(it),
-                })
-            })
-            .collect();
-        let report = json!({ "users": self.users, "aged": self.aged, "measured": rows });
-        let text = serde_json::to_string_pretty(&report).expect("plain values are JSON");
-        std::fs::write(file, text + "\n").expect("the file is written");
+        let mut figures = Figures::new(self.title());
+        for measured in self.measured.iter().flatten() {
+            let mut run = vec![
+                ("seconds", measured.seconds),
+                ("line MB", measured.raw_bytes as f64 / 1e6),
+                ("file MB", measured.bytes as f64 / 1e6),
+            ];
+            run.extend(measured.resident.map(|bytes| ("resident MB", (bytes >> 20) as f64)));
+            figures.record(&measured.name, run);
+        }
+        figures.write(file);
     }
 }
 

@@ -197,7 +197,7 @@ fn readable(bytes: &[u8]) -> String {
     if let Ok(id) = Uuid::from_slice(bytes) {
         return id.to_string();
     }
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(bytes)
 }
 
 #[cfg(test)]

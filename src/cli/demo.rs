@@ -71,7 +71,7 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
     let step = Step::begin(5, "request an export of every field");
     let body = json!({
         "callback_endpoint": receiver.url,
-        "fields_to_export": crate::exports::fields::record().collect::<Vec<_>>(),
+        "fields_to_export": crate::proof::fields::record().collect::<Vec<_>>(),
     });
     let requested = client.request(&body).await?;
     let url = requested.url.ok_or("the API's response has no url")?;

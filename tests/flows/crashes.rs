@@ -1,6 +1,8 @@
 //! Processes that end or hang between two durable effects, at each such place of an export:
 //! always every user exactly once, one callback, and nothing else left behind.
 
+mod proof;
+
 use serde_json::{Value, json};
 
 use crate::support::api::{ALL_FIELDS, Accepted};

@@ -8,7 +8,7 @@ use crate::support::api::{ALL_FIELDS, Api, ApiResponse, EXPORT, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::storage::TestStorage;
 use crate::support::workspace::WorkspaceFile;
-use crate::support::{process, user_records};
+use crate::support::{process, stores, user_records};
 
 const SEGMENT: &str = "/users/export/segment";
 
@@ -124,6 +124,108 @@ async fn the_estimate_is_near_the_export_standalone() {
 #[ignore = "scripts/test --all"]
 async fn the_estimate_is_near_the_export_fleet() {
     the_estimate_is_near_the_export(Backend::Fleet(1)).await;
+}
+
+/// Seconds follow what the database has about past exports of the same request, and those of other
+/// fields are derived from them.
+async fn seconds_follow_past_exports(backend: Backend) {
+    const USERS: usize = 4_000;
+    let (fleet, api) = start(backend, &workspace(), &numbered(USERS)).await;
+    let database = fleet.database_url();
+    let body = json!({ "fields_to_export": ["email"] });
+    let estimate = async |body: &Value| dry_run(&api, EXPORT, body.clone()).await["seconds"].take();
+    assert_eq!(estimate(&body).await["based_on"], json!({ "source": "default" }));
+
+    let export = async || {
+        let accepted = api.export(&body).await;
+        api.done(&accepted.prefix).await
+    };
+    export().await;
+    let ms = "SELECT finished_at - started_at FROM export_jobs";
+    let seconds = stores::count(&database, ms).await as f64 / 1_000.0;
+    let learned = estimate(&body).await;
+    let based_on = json!({ "source": "past_exports", "count": 1 });
+    assert_eq!(learned["based_on"], based_on, "{learned}");
+    let difference = learned["estimated"].as_f64().unwrap() - seconds;
+    // Estimates are whole seconds.
+    assert!(difference.abs() <= 1.0 + 0.3 * seconds, "{learned} instead of {seconds}");
+
+    // The exports took 100, 200 and 300 seconds.
+    for _ in 0..2 {
+        export().await;
+    }
+    let slower = "UPDATE export_jobs SET started_at = finished_at - 100000 * (
+         SELECT count(*) FROM export_jobs AS earlier
+         WHERE earlier.requested_at <= export_jobs.requested_at)";
+    assert_eq!(stores::execute(&database, slower).await, 3);
+    let learned = estimate(&body).await;
+    assert_eq!(learned["based_on"]["count"], 3, "{learned}");
+    assert_close(&learned["estimated"], &json!(200), 0.3);
+    let more_fields = estimate(&json!({ "fields_to_export": ALL_FIELDS })).await;
+    assert_eq!(more_fields["based_on"], json!({ "source": "past_exports" }));
+    assert!(
+        more_fields["estimated"].as_u64() > learned["estimated"].as_u64(),
+        "{more_fields} {learned}"
+    );
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn seconds_follow_past_exports_standalone() {
+    seconds_follow_past_exports(Backend::Embedded).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "scripts/test --all"]
+async fn seconds_follow_past_exports_fleet() {
+    seconds_follow_past_exports(Backend::Fleet(1)).await;
+}
+
+/// Much of the time of an audience's export is that of the check of all users.
+#[tokio::test(flavor = "multi_thread")]
+async fn seconds_of_an_audience_follow_its_past_exports() {
+    let (fleet, api) = start(Backend::Embedded, &workspace(), &numbered(3_000)).await;
+    let body = json!({ "audience": below(1_500), "fields_to_export": ["email"] });
+    let accepted = api.post(SEGMENT, &body).await;
+    api.done(accepted.body["object_prefix"].as_str().unwrap()).await;
+    let slower = "UPDATE export_jobs SET started_at = finished_at - 60000";
+    assert_eq!(stores::execute(&fleet.database_url(), slower).await, 1);
+    let same = dry_run(&api, SEGMENT, body).await;
+    assert_eq!(same["seconds"]["based_on"]["source"], "past_exports", "{same}");
+    assert_close(&same["seconds"]["estimated"], &json!(60), 0.3);
+    // It is not the speed of exports that check no users.
+    let all = dry_run(&api, EXPORT, json!({ "fields_to_export": ["email"] })).await;
+    assert_eq!(all["seconds"]["based_on"]["source"], "default", "{all}");
+    fleet.close().await;
+}
+
+/// Files of another format have other bytes, and the ZIP behind `url` takes another time.
+#[tokio::test(flavor = "multi_thread")]
+async fn past_exports_are_those_of_the_same_format_and_kind_of_destination() {
+    let place = TestStorage::s3().await;
+    let workspace = workspace().with_storage(&place);
+    let (fleet, api) = start(Backend::Embedded, &workspace, &numbered(30)).await;
+    let with = |format: &str, url: bool| {
+        let mut body = json!({ "fields_to_export": ["email"], "output_format": format });
+        if url {
+            body["destination"] = "url".into();
+        }
+        body
+    };
+    let accepted = api.export(&with("zip", false)).await;
+    api.done(&accepted.prefix).await;
+    for (format, url, source) in
+        [("zip", false, "past_exports"), ("gzip", false, "sample"), ("zip", true, "sample")]
+    {
+        let estimate = dry_run(&api, EXPORT, with(format, url)).await;
+        assert_eq!(estimate["bytes"]["based_on"]["source"], source, "{format} {url}: {estimate}");
+    }
+    // `url` has one format.
+    let accepted = api.export(&with("gzip", true)).await;
+    api.done(&accepted.prefix).await;
+    let estimate = dry_run(&api, EXPORT, with("zip", true)).await;
+    assert_eq!(estimate["bytes"]["based_on"]["source"], "past_exports", "{estimate}");
+    fleet.close().await;
 }
 
 /// Neither the number of exports of others nor that of their past ones is in an estimate.

@@ -27,6 +27,7 @@ mod exports;
 mod gateway;
 mod idempotency;
 mod ingestion;
+mod large_files;
 mod log;
 mod log_lines;
 mod lost_commit;

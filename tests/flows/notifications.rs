@@ -180,6 +180,7 @@ async fn a_failure(backend: Backend) {
     let scene = Scene::failing(backend, None).await;
     let accepted = scene.api.export_all().await;
     scene.is_notified_of_the_failure(&accepted.prefix).await;
+    assert_eq!(scene.api.status(&accepted.prefix).await.get("late_at"), None);
     scene.close().await;
 }
 
@@ -203,8 +204,17 @@ async fn a_late_export(backend: Backend) {
         let is_open = ["queued", "planning", "running"].contains(&body["state"].as_str().unwrap());
         assert!(is_open && body["object_prefix"] == accepted.prefix.as_str(), "{body}");
     }
+    let late_at = scene.api.status(&accepted.prefix).await["late_at"].take();
+    assert!(late_at.is_string(), "{late_at}");
+    let operators = ["export", "status", &accepted.prefix, "--json"];
+    let shown: Value = serde_json::from_str(&scene.fleet.run(&operators).await).expect("JSON");
+    assert_eq!(shown["late_at"], late_at);
+    let listed = scene.fleet.run(&["export", "list", "--json"]).await;
+    let listed: Value = serde_json::from_str(listed.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(listed["late_at"], late_at);
     scene.proxy.set(ProxyMode::Open);
-    scene.api.done(&accepted.prefix).await;
+    let ended = scene.api.done(&accepted.prefix).await;
+    assert_eq!(ended["late_at"], late_at);
     scene.delivered(&accepted.prefix, 4).await;
     for path in ["/own", "/done"] {
         let body = scene.notification(path, "export.done");

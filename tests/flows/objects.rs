@@ -193,6 +193,34 @@ async fn a_large_stream_is_written_in_parts(backend: Backend) {
     assert_eq!(head, Head { size, metadata: options(false).metadata });
 }
 
+async fn of_many_streams_if_absent_one_is_written(backend: Backend) {
+    let (objects, key) = (&backend.objects, key("large"));
+    let writers = (0..4u8).map(|writer| {
+        let key = &key;
+        async move {
+            let mut options = options(true);
+            options.metadata.insert("writer".into(), writer.to_string());
+            let body = Bytes::from(vec![writer; 20 * MIB]);
+            loop {
+                let size = body.len() as u64;
+                match objects.put_stream(key, size, in_chunks(&body), options.clone()).await {
+                    // Another one is being completed.
+                    Err(ObjectError::Unavailable(_)) => {}
+                    put => return (writer, put.unwrap()),
+                }
+            }
+        }
+    });
+    let puts = join_all(writers).await;
+    let winners: Vec<u8> =
+        puts.iter().filter_map(|(writer, put)| (*put == Put::Written).then_some(*writer)).collect();
+    assert_eq!(winners.len(), 1, "{puts:?}");
+    assert!(read(objects, &key).await == vec![winners[0]; 20 * MIB], "writers are mixed");
+    let head = objects.head(&key).await.unwrap().unwrap();
+    assert_eq!(head.metadata["writer"], winners[0].to_string());
+    backend.assert_no_strays().await;
+}
+
 async fn a_stream_that_fails_leaves_nothing(backend: Backend) {
     let (objects, body) = (&backend.objects, pattern(20 * MIB));
     let size = body.len() as u64;
@@ -397,6 +425,7 @@ on_every_backend!(
     an_empty_object_is_an_object,
     of_many_writers_if_absent_one_writes,
     a_large_stream_is_written_in_parts,
+    of_many_streams_if_absent_one_is_written,
     a_stream_that_fails_leaves_nothing,
     a_stream_that_is_dropped_leaves_nothing,
     a_copy_keeps_the_metadata,

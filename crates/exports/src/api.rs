@@ -7,15 +7,16 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::audience::{CONTROL_GROUP, SEGMENT};
-use super::fields;
-use super::request::{ExportOptions, ExportRequest, SegmentExportRequest, unknown_segment};
+use super::request::{
+    ExportOptions, ExportRequest, RequestedUsers, SegmentExportRequest, unknown_segment,
+};
 use super::{
     Audience, Job, allowed_signers, callback, destination, download, dry_run, ids, intake, list,
-    notifications, record, rows, status, warnings,
+    notifications, record_schema, rows, status, warnings,
 };
 use crate::app::App as ExportsApp;
 use crate::dry_run::DescribedDryRun;
@@ -26,6 +27,7 @@ use gateway::openapi::Tag;
 use gateway::workspaces::{self, Workspace, segments};
 use gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes};
 use kit::fail_point;
+use proof::fields;
 use runtime::outbound;
 use store::Tx;
 
@@ -49,7 +51,7 @@ pub fn routes() -> Routes<App> {
         .merge(list::routes())
         .merge(status::routes())
         .merge(download::routes())
-        .merge(record::routes())
+        .merge(record_schema::routes())
         .merge(allowed_signers::routes())
         .with_webhooks([callback::describe(), notifications::describe()])
 }
@@ -124,12 +126,9 @@ async fn request(
     key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<Response, ApiError> {
-    let check_address =
-        |address: &str| outbound::check_address(address, &app.config).map(String::from);
-    let mut members = body.object_in_place(&app)?;
-    fields::note_alias(&mut members, caller.workspace.aliases.service_id.as_deref());
-    let options = ExportOptions::read(&members, check_address)?;
-    respond(&app, caller, key, &body, None, options).await
+    let fields = read_fields(&app, &caller, &body)?;
+    let options = ExportOptions::read(&fields, check_address(&app))?;
+    respond(&app, caller, key, &body, RequestedUsers::ControlGroup, options).await
 }
 
 /// `POST /users/export/segment`.
@@ -139,13 +138,26 @@ async fn request_segment(
     key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<Response, ApiError> {
-    let check_address =
-        |address: &str| outbound::check_address(address, &app.config).map(String::from);
-    let mut members = body.object_in_place(&app)?;
-    fields::note_alias(&mut members, caller.workspace.aliases.service_id.as_deref());
-    let (audience, segment_id, options) =
-        ExportOptions::read_with_target(&members, caller.workspace.id, check_address)?;
-    respond(&app, caller, key, &body, Some((audience, segment_id)), options).await
+    let fields = read_fields(&app, &caller, &body)?;
+    let (users, options) =
+        ExportOptions::read_with_users(&fields, caller.workspace.id, check_address(&app))?;
+    respond(&app, caller, key, &body, users, options).await
+}
+
+/// The fields of a body, with the workspace's other name for `service_id` noted.
+fn read_fields(
+    app: &ExportsApp,
+    caller: &Caller,
+    body: &JsonText,
+) -> Result<Map<String, Value>, ApiError> {
+    let mut fields = body.object_in_place(app)?;
+    fields::note_alias(&mut fields, caller.workspace.aliases.service_id.as_deref());
+    Ok(fields)
+}
+
+/// The check of the callback's address.
+fn check_address(app: &ExportsApp) -> impl Fn(&str) -> Result<String, String> {
+    |address| outbound::check_address(address, &app.config).map(String::from)
 }
 
 /// Accepts a request, or estimates its export. A dry run does not use its key.
@@ -154,14 +166,14 @@ async fn respond(
     caller: Caller,
     key: Option<IdempotencyKey>,
     body: &JsonText,
-    target: Option<(Audience, Uuid)>,
+    users: RequestedUsers,
     options: ExportOptions,
 ) -> Result<Response, ApiError> {
     if options.dry_run {
-        let estimate = dry_run::run(app, &caller, target, options).await?;
+        let estimate = dry_run::run(app, &caller, users, options).await?;
         return Ok(axum::Json(estimate).into_response());
     }
-    Ok(accept(app, caller, key, body, target, options).await?.into_response())
+    Ok(accept(app, caller, key, body, users, options).await?.into_response())
 }
 
 /// The response to a request.
@@ -179,14 +191,13 @@ struct Accepted<'a> {
     warnings: Vec<String>,
 }
 
-/// Makes the job durable, then notifies the workers; with a key, only once. Without a target, the
-/// job is of the control group.
+/// Makes the job durable, then notifies the workers; with a key, only once.
 async fn accept(
     app: &App,
     caller: Caller,
     key: Option<IdempotencyKey>,
     body: &JsonText,
-    target: Option<(Audience, Uuid)>,
+    users: RequestedUsers,
     options: ExportOptions,
 ) -> Result<StoredResponse, ApiError> {
     let mut turn = match idempotency::begin_change(app, key, body.as_bytes()).await? {
@@ -194,7 +205,7 @@ async fn accept(
         Begun::Turn(turn) => turn,
     };
     let warnings = options.warnings.clone();
-    let job = create_job(app, &mut turn.tx, caller, target, options).await?;
+    let job = create_job(app, &mut turn.tx, caller, users, options).await?;
     let response = created_response(app, &job, warnings)?;
     if let Err(error) = turn.commit(response.clone()).await {
         confirm(app, &job, error).await?;
@@ -210,11 +221,11 @@ async fn create_job(
     app: &App,
     tx: &mut Tx,
     caller: Caller,
-    target: Option<(Audience, Uuid)>,
+    users: RequestedUsers,
     options: ExportOptions,
 ) -> Result<Job, ApiError> {
     let now = app.clock.now();
-    let (workspace, audience, segment_id) = resolve(tx, caller.workspace.id, target).await?;
+    let (workspace, audience, segment_id) = resolve(tx, caller.workspace.id, users).await?;
     let job = Job {
         id: Uuid::now_v7(),
         workspace_id: workspace.id,
@@ -238,23 +249,26 @@ async fn create_job(
 pub(super) async fn resolve(
     tx: &mut Tx,
     workspace: i32,
-    target: Option<(Audience, Uuid)>,
+    users: RequestedUsers,
 ) -> Result<(Workspace, Audience, Uuid), ApiError> {
     // The caller's copy may be a few seconds old, from before an `apply` that changed the storage.
     let workspace = workspaces::by_id(tx, workspace)
         .await?
         .ok_or_else(|| ApiError::Invalid("The workspace was deleted".into()))?;
-    let (audience, segment_id) = match target {
-        None => {
+    let (audience, segment_id) = match users {
+        RequestedUsers::ControlGroup => {
             let group = workspaces::control_group(tx, workspace.id).await?;
             let group = group.ok_or_else(|| ApiError::Invalid(NO_GROUP.into()))?;
             (Audience::ControlGroup, group.segment_id)
         }
-        Some((Audience::Segment, id)) => {
-            segments::segment(tx, workspace.id, id).await?.ok_or_else(unknown_segment)?;
-            (Audience::Segment, id)
+        RequestedUsers::Segment { segment_id } => {
+            let segment = segments::segment(tx, workspace.id, segment_id).await?;
+            segment.ok_or_else(unknown_segment)?;
+            (Audience::Segment, segment_id)
         }
-        Some(target) => target,
+        RequestedUsers::Audience { conditions, segment_id } => {
+            (Audience::Connected(conditions), segment_id)
+        }
     };
     Ok((workspace, audience, segment_id))
 }

@@ -44,14 +44,26 @@ pub struct Entry {
     pub stored_bytes: u64,
 }
 
-/// A finished file.
+/// A finished file: `head`, then the data that was taken, then `bytes`.
 #[derive(Debug)]
 pub struct Packed {
+    /// The header, if data was taken.
+    pub head: Vec<u8>,
+    /// How many bytes were taken.
+    pub taken: u64,
+    /// The whole file, or what follows the data that was taken.
     pub bytes: Vec<u8>,
     /// Checksum of the data before compression.
     pub crc32: u32,
     /// Size of the data before compression.
     pub raw_bytes: u64,
+}
+
+impl Packed {
+    /// Size of the whole file.
+    pub fn stored_bytes(&self) -> u64 {
+        (self.head.len() + self.bytes.len()) as u64 + self.taken
+    }
 }
 
 /// The format of a file.
@@ -76,16 +88,18 @@ pub struct Packer {
 impl Packer {
     /// `name` must have at most 65,535 bytes and no NUL.
     pub fn new(shape: Shape, name: String, time: Timestamp) -> Self {
-        let header = match shape {
-            Shape::Zip | Shape::Segment => LOCAL_HEADER + name.len(),
-            Shape::Gzip => GZIP_HEADER + name.len() + 1,
-        };
-        Self { shape, name, time, deflater: Deflater::new(header) }
+        let deflater = Deflater::new(header_bytes(shape, &name));
+        Self { shape, name, time, deflater }
     }
 
     /// Adds the data that `write` appends to the buffer; it must not change the buffer's content.
     pub fn append<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> io::Result<T> {
         self.deflater.append(write)
+    }
+
+    /// Takes the compressed data so far if there are at least `min_bytes`.
+    pub fn take(&mut self, min_bytes: usize) -> Option<Vec<u8>> {
+        self.deflater.take(min_bytes)
     }
 
     /// Bytes held, plus the bytes that finishing may need.
@@ -95,47 +109,51 @@ impl Packer {
 
     pub fn finish(self) -> io::Result<Packed> {
         let Self { shape, name, time, deflater } = self;
-        let deflated = deflater.finish()?;
-        Ok(match shape {
-            Shape::Gzip => into_gzip(&name, deflated, time),
-            Shape::Segment => into_segment(&name, deflated, time),
-            Shape::Zip => into_zip(name, deflated, time),
-        })
+        let reserved = header_bytes(shape, &name);
+        let Deflated { mut bytes, taken, crc32, raw_bytes } = deflater.finish()?;
+        let data = if taken == 0 { bytes.len() - reserved } else { bytes.len() } as u64 + taken;
+        let header = match shape {
+            Shape::Gzip => gzip_header(&name, time),
+            Shape::Zip | Shape::Segment => local_header(&name, crc32, raw_bytes, data, time),
+        };
+        let stored_bytes = header.len() as u64 + data;
+        let head = if taken == 0 {
+            bytes.splice(..reserved, header);
+            Vec::new()
+        } else {
+            header
+        };
+        match shape {
+            Shape::Gzip => {
+                let mut file = Fields(bytes);
+                // The size is modulo 2^32 by definition.
+                file.u32(crc32).u32(raw_bytes as u32);
+                bytes = file.0;
+            }
+            Shape::Zip => {
+                let entry = Entry { name, crc32, raw_bytes, stored_bytes };
+                bytes.extend(central_directory(&[entry], time));
+            }
+            Shape::Segment => {}
+        }
+        Ok(Packed { head, taken, bytes, crc32, raw_bytes })
     }
 }
 
-fn into_gzip(name: &str, deflated: Deflated, time: Timestamp) -> Packed {
-    let Deflated { mut bytes, crc32, raw_bytes } = deflated;
+/// Size of a file's header, if it does not need ZIP64.
+fn header_bytes(shape: Shape, name: &str) -> usize {
+    match shape {
+        Shape::Zip | Shape::Segment => LOCAL_HEADER + name.len(),
+        Shape::Gzip => GZIP_HEADER + name.len() + 1,
+    }
+}
+
+fn gzip_header(name: &str, time: Timestamp) -> Vec<u8> {
     let seconds = u32::try_from(time.as_second()).unwrap_or(0);
     let mut header = Fields(Vec::with_capacity(GZIP_HEADER + name.len() + 1));
     // Magic number, deflate, "a name follows"; then "fastest compression", created on Unix.
     header.raw(&[0x1f, 0x8b, 8, 8]).u32(seconds).raw(&[4, 3]).raw(name.as_bytes()).raw(&[0]);
-    bytes[..header.0.len()].copy_from_slice(&header.0);
-    let mut file = Fields(bytes);
-    // The size is modulo 2^32 by definition.
-    file.u32(crc32).u32(raw_bytes as u32);
-    Packed { bytes: file.0, crc32, raw_bytes }
-}
-
-fn into_segment(name: &str, deflated: Deflated, time: Timestamp) -> Packed {
-    let Deflated { mut bytes, crc32, raw_bytes } = deflated;
-    let reserved = LOCAL_HEADER + name.len();
-    let data = (bytes.len() - reserved) as u64;
-    let header = local_header(name, crc32, raw_bytes, data, time);
-    bytes.splice(..reserved, header);
-    Packed { bytes, crc32, raw_bytes }
-}
-
-fn into_zip(name: String, deflated: Deflated, time: Timestamp) -> Packed {
-    let mut packed = into_segment(&name, deflated, time);
-    let entry = Entry {
-        name,
-        crc32: packed.crc32,
-        raw_bytes: packed.raw_bytes,
-        stored_bytes: packed.bytes.len() as u64,
-    };
-    packed.bytes.extend(central_directory(&[entry], time));
-    packed
+    header.0
 }
 
 fn local_header(name: &str, crc32: u32, raw: u64, data: u64, time: Timestamp) -> Vec<u8> {

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use gateway::workspaces::segments;
+use kit::derived_ids;
 
 /// The users of an export, as requested; stored as JSON in the job's row. Users who match at the
 /// moment of the plan are in the export, whatever they do later.
@@ -53,13 +53,8 @@ pub const PERMISSIONS: [&str; 2] = [CONTROL_GROUP, SEGMENT];
 /// The segment id in the paths of a connected audience's files: the same for the same audience of
 /// a workspace, so that its exports lie together.
 pub fn id_of_connected(workspace: i32, audience: &Value) -> Uuid {
-    let hash = Sha256::new()
-        .chain_update(segments::all_users_id(workspace).as_bytes())
-        .chain_update(audience.to_string())
-        .finalize();
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&hash[..16]);
-    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+    let all_users = segments::all_users_id(workspace);
+    derived_ids::v8(&[all_users.as_bytes(), audience.to_string().as_bytes()])
 }
 
 #[cfg(test)]
@@ -87,5 +82,7 @@ mod tests {
         };
         assert_eq!(id(1, r#"{"OR":[{"a":1}]}"#), id(1, r#"{ "OR": [ {"a": 1} ] }"#));
         assert_ne!(id(1, r#"{"OR":[]}"#), id(2, r#"{"OR":[]}"#));
+        let stored = "658fdc9e-b523-85f4-90a2-ad00b0259a07";
+        assert_eq!(id(1, r#"{"OR":[]}"#).to_string(), stored, "it is in the paths of files");
     }
 }

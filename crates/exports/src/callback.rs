@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::proof::ManifestReference;
+use super::proof_objects::ManifestReference;
 use super::{Failure, Job};
 use gateway::app::App;
 use gateway::deliveries::{self, NewDelivery};

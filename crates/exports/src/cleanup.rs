@@ -8,15 +8,18 @@ use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::error::check_stop;
-use super::{ExportError, Job, Plan, Progress, State, manifest, part_rows, paths, rows, telemetry};
+use super::spill::PIECE_BYTES;
+use super::{ExportError, Job, Plan, Progress, State, part_rows, paths, rows, telemetry};
 use gateway::app::App;
 use gateway::workspaces;
 use kit::clock::{hours, millis};
 use kit::fail_point;
 use kit::retry;
 use objects::{ObjectError, Objects};
+use proof::manifest;
 use store::claims::{self, Claim, ClaimError};
 
 /// The first pause between two passes; it doubles from there.
@@ -93,17 +96,48 @@ async fn delete_leftovers(
         // Nothing was written before there was a plan.
         (Some(_), None) => Ok(()),
         (Some(storage), Some(plan)) => {
-            let dates = dates_to_clean(progress, plan);
-            if dates.is_empty() {
-                return Ok(());
-            }
-            let objects = workspaces::open_storage(app, storage).await?;
-            for date in dates {
-                clean_folder(&objects, job, plan, progress, date, stop).await?;
-            }
-            Ok(())
+            let own = clean_own(app, job, progress, plan, storage, stop).await;
+            own.and(clean_pieces(app, job).await)
         }
     }
+}
+
+async fn clean_own(
+    app: &App,
+    job: &Job,
+    progress: &Progress,
+    plan: &Plan,
+    storage: Uuid,
+    stop: &CancellationToken,
+) -> Result<(), ExportError> {
+    let dates = dates_to_clean(progress, plan);
+    let completed = progress.completion_date().filter(|_| progress.state == State::Done);
+    let kept = completed.filter(|_| may_have_large_files(progress));
+    if dates.is_empty() && kept.is_none() {
+        return Ok(());
+    }
+    let objects = workspaces::open_storage(app, storage).await?;
+    for date in dates {
+        clean_folder(&objects, job, plan, progress, date, stop).await?;
+    }
+    let Some(date) = kept else { return Ok(()) };
+    // Not every key may list uploads, and the export is complete without this.
+    if let Err(error) = objects.abort_uploads(&job.folder(date)).await {
+        tracing::warn!(%error, export = %job.id, "cannot abort unfinished uploads");
+    }
+    Ok(())
+}
+
+/// The pieces of large files in own storage that a killed or paused worker left.
+async fn clean_pieces(app: &App, job: &Job) -> Result<(), ExportError> {
+    let folder = paths::segments_folder(job.id);
+    app.objects.delete_prefix(&folder).await.map(drop).map_err(ExportError::Objects)
+}
+
+/// Whether an attempt may have uploaded a file in parts. A finished export with few bytes has none,
+/// unless many users were erased between two attempts.
+fn may_have_large_files(progress: &Progress) -> bool {
+    progress.state != State::Done || progress.bytes_done >= PIECE_BYTES as i64 / 2
 }
 
 /// The segments and the ZIP behind `url`: everything except a ZIP that is still valid.

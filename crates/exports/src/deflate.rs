@@ -18,10 +18,13 @@ const BLOCK: usize = 1 << 20;
 
 const LEVEL: u8 = 1;
 
-/// Finished deflate data, after the bytes reserved for a header.
+/// Finished deflate data.
 #[derive(Debug)]
 pub struct Deflated {
+    /// The data after the bytes reserved for a header; or, if some were taken, the rest.
     pub bytes: Vec<u8>,
+    /// How many bytes were taken before.
+    pub taken: u64,
     /// Checksum of the uncompressed data.
     pub crc32: u32,
     pub raw_bytes: u64,
@@ -33,6 +36,7 @@ pub struct Deflater {
     raw: Vec<u8>,
     /// Used once the data exceeds [`WHOLE`].
     stream: Option<DeflateEncoder<Vec<u8>>>,
+    taken: u64,
     crc: Crc,
     raw_bytes: u64,
 }
@@ -40,7 +44,7 @@ pub struct Deflater {
 impl Deflater {
     /// The result will begin with `header` bytes of zero.
     pub fn new(header: usize) -> Self {
-        Self { header, raw: Vec::new(), stream: None, crc: Crc::new(), raw_bytes: 0 }
+        Self { header, raw: Vec::new(), stream: None, taken: 0, crc: Crc::new(), raw_bytes: 0 }
     }
 
     /// Adds the data that `write` appends to the buffer; it must not change the buffer's content.
@@ -50,6 +54,21 @@ impl Deflater {
             self.compress(self.raw.len() / BLOCK * BLOCK)?;
         }
         Ok(result)
+    }
+
+    /// Takes the compressed data so far, without the bytes reserved for a header, if there are at
+    /// least `min_bytes`.
+    pub fn take(&mut self, min_bytes: usize) -> Option<Vec<u8>> {
+        let bytes = self.stream.as_mut()?.get_mut();
+        if bytes.len() < min_bytes {
+            return None;
+        }
+        let mut bytes = std::mem::take(bytes);
+        if self.taken == 0 {
+            bytes.drain(..self.header);
+        }
+        self.taken += bytes.len() as u64;
+        Some(bytes)
     }
 
     /// Bytes held, plus the bytes that finishing may need.
@@ -76,7 +95,7 @@ impl Deflater {
     }
 
     fn deflated(self, bytes: Vec<u8>) -> Deflated {
-        Deflated { bytes, crc32: self.crc.sum(), raw_bytes: self.raw_bytes }
+        Deflated { bytes, taken: self.taken, crc32: self.crc.sum(), raw_bytes: self.raw_bytes }
     }
 
     /// Streams the first `length` bytes of the buffer.
@@ -167,5 +186,27 @@ mod tests {
             assert_eq!(in_pieces.crc32, libdeflater::crc32(&raw));
             assert_eq!(in_pieces.raw_bytes, length as u64);
         }
+    }
+
+    #[test]
+    fn data_that_is_taken_in_pieces_is_the_same() {
+        let raw = text(WHOLE + 9 * BLOCK);
+        let at_once = deflate(&[&raw], 7);
+        let mut deflater = Deflater::new(7);
+        let (mut data, mut pieces) = (Vec::new(), 0);
+        for piece in raw.chunks(BLOCK) {
+            deflater.append(|buffer| buffer.extend_from_slice(piece)).unwrap();
+            if let Some(taken) = deflater.take(BLOCK) {
+                assert!(taken.len() + 7 >= BLOCK);
+                data.extend(taken);
+                pieces += 1;
+            }
+        }
+        let rest = deflater.finish().unwrap();
+        assert!(pieces > 1, "{pieces}");
+        assert_eq!(rest.taken, data.len() as u64);
+        data.extend(rest.bytes);
+        assert!(data == at_once.bytes[7..]);
+        assert_eq!((rest.crc32, rest.raw_bytes), (at_once.crc32, at_once.raw_bytes));
     }
 }

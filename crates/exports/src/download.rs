@@ -22,12 +22,13 @@ use tower_http::services::ServeFile;
 use super::api::TAG;
 use super::conditions::{self, FileState};
 use super::status::{ObjectPrefix, prefix_in_path};
-use super::{Job, Progress, manifest, paths, range, rows};
+use super::{Job, Progress, paths, range, rows};
 use gateway::app::App;
 use gateway::workspaces;
 use gateway::{self, ADDRESS_REFUSED, ApiError, Operation, Routes};
 use objects::files::SignatureError;
 use objects::{Objects, content_disposition};
+use proof::manifest;
 use store::Tx;
 
 /// The purpose of the signatures.

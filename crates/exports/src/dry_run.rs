@@ -16,22 +16,22 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use self::estimate::{Estimate, Speed, Users};
+use self::estimate::{Estimate, Measured, Speed, Users};
 use self::sample::{Sample, SampleSpec};
 use self::test_write::{TestWrite, Tested};
 use super::app::App;
 use super::archive::Shape;
 use super::dry_run_rows::{self, PastExport, SameRequest};
-use super::fields::FieldSet;
 use super::plan::{self, Scope, window};
 use super::project::Projector;
-use super::request::ExportOptions;
-use super::{Audience, ExportError, Failure, Format, api, destination, warnings};
+use super::request::{ExportOptions, RequestedUsers};
+use super::{Audience, ExportError, Failure, Format, api, destination, rows, warnings};
 use gateway::formats::SuccessText;
 use gateway::workspaces::storage::{self, AZURE, S3, URL};
 use gateway::workspaces::{StorageError, Workspace};
 use gateway::{ApiError, Caller};
 use kit::retry::Retry as _;
+use proof::fields::FieldSet;
 use runtime::fairness::{Holder, Reservation, SLOT_BYTES, SharedMemory};
 use store::{Tx, to_json};
 
@@ -171,13 +171,13 @@ pub(super) fn example() -> Value {
 pub(super) async fn run(
     app: &App,
     caller: &Caller,
-    target: Option<(Audience, Uuid)>,
+    users: RequestedUsers,
     options: ExportOptions,
 ) -> Result<DryRun, ApiError> {
     let (slot, test_slot) = app.dry_runs.reserve(caller.workspace.id).await?;
     let mut tx = app.request_queue.snapshot().await?;
     let (workspace, audience, segment_id) =
-        api::resolve(&mut tx, caller.workspace.id, target).await?;
+        api::resolve(&mut tx, caller.workspace.id, users).await?;
     let storage = destination::storage(&mut tx, &workspace, options.destination.as_deref()).await?;
     let (kind, location) = describe(app, &mut tx, storage).await?;
     let scope = plan::scope(&mut tx, workspace.id, &audience, segment_id).await;
@@ -260,7 +260,7 @@ async fn estimate(
     let fields = FieldSet::parse(&request.options.fields)
         .map_err(|error| ExportError::Permanent(Failure::internal(error)))?;
     let past = request.past(app, &mut tx).await?;
-    let others = other_speeds(&mut tx, fields.needs_activity()).await?;
+    let others = other_speeds(&mut tx).await?;
     let exports_in_progress = dry_run_rows::unfinished(&mut tx, request.workspace.id).await?;
     let users_per_file =
         request.options.users_per_file.unwrap_or(app.config.exports.users_per_file);
@@ -283,10 +283,10 @@ async fn estimate(
     let users = estimate::users(&sample, has_condition);
     let files = estimate::files(users.estimated, users_per_file);
     let speed = Speed {
+        fields: &fields,
+        checked_users: if has_condition { sample.counts.users } else { 0 },
         past: &past,
         others: &others,
-        needs_activity: fields.needs_activity(),
-        searched_users: if has_condition { sample.counts.users } else { 0 },
     };
     Ok(Estimates {
         users,
@@ -298,28 +298,29 @@ async fn estimate(
     })
 }
 
-/// Users and milliseconds of the installation's latest exports that read the same data of users.
-async fn other_speeds(tx: &mut Tx, needs_activity: bool) -> Result<Vec<(i64, i64)>, ExportError> {
-    let is_alike = |fields: &str| {
-        let fields: Option<Vec<String>> = serde_json::from_str(fields).ok();
-        let fields = fields.and_then(|fields| FieldSet::parse(&fields).ok());
-        fields.is_some_and(|fields| fields.needs_activity() == needs_activity)
+/// The speed of the installation's latest exports.
+async fn other_speeds(tx: &mut Tx) -> Result<Vec<Measured>, ExportError> {
+    let measured = |(users, ms, fields): (i64, i64, String)| {
+        let fields: Vec<String> = serde_json::from_str(&fields).ok()?;
+        let expected = estimate::expected_ms(users, &FieldSet::parse(&fields).ok()?);
+        Some(Measured { expected, ms })
     };
-    let speeds = dry_run_rows::speeds(tx).await?.into_iter();
-    Ok(speeds.filter(|(_, _, fields)| is_alike(fields)).map(|(users, ms, _)| (users, ms)).collect())
+    Ok(dry_run_rows::speeds(tx).await?.into_iter().filter_map(measured).collect())
 }
 
 impl Request {
-    /// The latest exports of the same users and fields.
+    /// The latest exports of the same users and fields, to the same kind of destination.
     async fn past(&self, app: &App, tx: &mut Tx) -> Result<Vec<PastExport>, ExportError> {
         let request = SameRequest {
             workspace: self.workspace.id,
             segment_id: self.segment_id,
             fields: &to_json(&self.options.fields)?,
             users_per_file: self.options.users_per_file,
+            format: &rows::stored_format(&self.audience, self.options.format),
+            has_own_storage: self.storage.is_some(),
             since: app.clock.now_ms() - PAST_DAYS * 86_400_000,
         };
-        Ok(dry_run_rows::of_same_request(tx, &request).await?)
+        Ok(dry_run_rows::past_exports(tx, &request).await?)
     }
 
     fn shape(&self) -> Shape {

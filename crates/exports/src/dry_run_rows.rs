@@ -29,12 +29,15 @@ pub(super) struct SameRequest<'a> {
     /// The fields, as stored.
     pub fields: &'a str,
     pub users_per_file: Option<u32>,
+    /// The format, as stored. The ZIP behind `url` has only one.
+    pub format: &'a str,
+    pub has_own_storage: bool,
     /// The earliest time of the request.
     pub since: i64,
 }
 
 /// The latest exports of the same request.
-pub(super) async fn of_same_request(
+pub(super) async fn past_exports(
     tx: &mut Tx,
     request: &SameRequest<'_>,
 ) -> Result<Vec<PastExport>, StoreError> {
@@ -42,22 +45,24 @@ pub(super) async fn of_same_request(
         "SELECT users, finished_at - started_at,
              CAST(coalesce((SELECT sum(bytes_done) FROM export_counts WHERE job_id = latest.id), 0)
                   AS BIGINT)
-         FROM (SELECT id, users, state, segment_id, fields, users_per_file, started_at, finished_at,
-                      requested_at
+         FROM (SELECT id, users, state, segment_id, fields, users_per_file, format, storage_id,
+                      started_at, finished_at, requested_at
                FROM export_jobs WHERE workspace_id = $1
                ORDER BY requested_at DESC, id DESC LIMIT $2) AS latest
          WHERE state = $3 AND users > 0 AND segment_id = $4 AND fields = $5
            AND coalesce(users_per_file, 0) = $6 AND requested_at >= $7 AND finished_at > started_at
+           AND (storage_id IS NOT NULL) = $9 AND (storage_id IS NULL OR format = $10)
          ORDER BY requested_at DESC, id DESC LIMIT $8",
     )
     .bind(request.workspace).bind(SEARCHED).bind(State::Done.name()).bind(request.segment_id)
     .bind(request.fields).bind(i64::from(request.users_per_file.unwrap_or(0)))
-    .bind(request.since).bind(USED).fetch_all(c).await?);
+    .bind(request.since).bind(USED).bind(request.has_own_storage).bind(request.format)
+    .fetch_all(c).await?);
     Ok(found.into_iter().map(|(users, ms, bytes)| PastExport { users, bytes, ms }).collect())
 }
 
-/// Users, milliseconds and stored fields of the latest exports of the installation whose plan did
-/// not need to read the users.
+/// Users, milliseconds and stored fields of the largest of the installation's latest exports whose
+/// plan did not need to read the users.
 pub(super) async fn speeds(tx: &mut Tx) -> Result<Vec<(i64, i64, String)>, StoreError> {
     // Ids are in the order of the requests.
     Ok(on!(tx, c => sqlx::query_as(
@@ -66,7 +71,7 @@ pub(super) async fn speeds(tx: &mut Tx) -> Result<Vec<(i64, i64, String)>, Store
                FROM export_jobs ORDER BY id DESC LIMIT $1) AS latest
          WHERE state = $2 AND users >= $3 AND finished_at > started_at
            AND plan NOT LIKE '%"members":%'
-         ORDER BY id DESC LIMIT $4"#,
+         ORDER BY users DESC, id DESC LIMIT $4"#,
     )
     .bind(SEARCHED).bind(State::Done.name()).bind(MIN_USERS).bind(4 * USED).fetch_all(c).await?))
 }

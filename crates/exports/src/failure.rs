@@ -186,15 +186,17 @@ impl Failure {
         Self { cause: Cause::OwnStorage, message, detail }
     }
 
-    /// A part's file exceeds the whole memory for users' data.
+    /// A part needs more than the whole memory for users' data. A large file is built in pieces, so
+    /// this happens only if the memory is set to very little.
     pub(super) fn too_large(bytes: usize) -> Self {
         Self {
             cause: Cause::Limit,
-            message: "The users' data is too large for one file of the export. Request fewer \
-                      fields, or fewer users per file."
+            message: "The users' data is too large for the memory of this installation. Request \
+                      fewer fields, or fewer users per file."
                 .into(),
             detail: format!(
-                "a part needs more than {bytes} bytes of memory (exports.memory_bytes)"
+                "a part needs more than {bytes} bytes of memory: set exports.memory_bytes to at \
+                 least 50331648"
             ),
         }
     }

@@ -17,7 +17,7 @@ use super::archive::{self, Entry};
 use super::callback::Callback;
 use super::error::check_stop;
 use super::part_rows::{self, Sha256Hash, Winner};
-use super::proof::{self, ManifestReference, PassingHash, Stored, with_length};
+use super::proof_objects::{self, ManifestReference, PassingHash, Stored, with_length};
 use super::{
     ExportError, Failure, Job, Plan, Progress, State, callback, download, notifications, part,
     paths, rows, telemetry,
@@ -64,12 +64,12 @@ pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Resul
             let objects = workspaces::open_storage(app, storage).await?;
             move_files(&objects, &job, plan, &progress, &files, stop).await?;
             let stored = Stored::Own(&objects);
-            (proof::write(app, &job, plan, &progress, &winners, &stored, stop).await?, None)
+            (proof_objects::write(app, &job, plan, &progress, &winners, &stored, stop).await?, None)
         }
         None => {
             let stored = build_archive(app, claim, &job, files, stop).await?;
             let manifest =
-                proof::write(app, &job, plan, &progress, &winners, &stored, stop).await?;
+                proof_objects::write(app, &job, plan, &progress, &winners, &stored, stop).await?;
             (manifest, Some(claim.attempt))
         }
     };
@@ -169,7 +169,7 @@ async fn build_archive(
     let body = segments_of(app.objects.clone(), job.id, winners, stop.clone())
         .chain(futures::stream::once(async { Ok(Bytes::from(directory)) }))
         .boxed();
-    let (body, hash) = PassingHash::of(body);
+    let (body, hash) = PassingHash::attach(body);
     let options = PutOptions { content_type: "application/zip", ..PutOptions::default() };
     let archive = paths::archive(job.id, claim.attempt);
     let result = app.objects.put_stream(&archive, size, body, options).await;

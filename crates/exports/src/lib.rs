@@ -8,7 +8,7 @@
 //! | module | is about |
 //! |---|---|
 //! | this file | [`Job`], its [`State`], [`Progress`] and [`Plan`] |
-//! | [`api`], [`request`], [`fields`], `destination`, `warnings` | the endpoints; the request and its checks |
+//! | [`api`], [`request`], `destination`, `warnings` | the endpoints; the request and its checks |
 //! | [`status`], `list` | the status; cancelling; the list |
 //! | [`overview`], `list_rows` | the operator's list, over all workspaces |
 //! | `dry_run`, `dry_run_rows` | estimates an export instead of creating it |
@@ -18,15 +18,14 @@
 //! | [`audience`] | who was asked for: the control group, a segment or a connected audience |
 //! | [`plan`] | splits the users into parts, once |
 //! | `matching`, [`members`] | finds the users of a segment or audience, for the plan; their stored form |
-//! | [`part`], `pack`, `chunk`, [`project`], [`archive`], [`deflate`] | a part: read, projected, compressed, written, counted |
-//! | [`finish`], `proof`, `callback` | moves the files, or builds the ZIP behind `url`; what proves that it is complete; the callback |
-//! | [`manifest`], [`record`], [`verify`] | what an export states about itself; a line; the check of both |
+//! | [`part`], `pack`, `chunk`, [`project`], [`archive`], [`deflate`], `spill` | a part: read, projected, compressed, written, counted |
+//! | [`finish`], `proof_objects`, `callback` | moves the files, or builds the ZIP behind `url`; what proves that it is complete; the callback |
 //! | [`download`], `conditions`, `range` | the download of the ZIP |
-//! | `allowed_signers` | the public keys that sign exports |
+//! | `allowed_signers`, `record_schema` | for readers: the public keys that sign exports; the schema of a line |
 //! | `notifications`, [`late`] | who else is notified of an end; exports that take too long |
 //! | [`cleanup`] | deletes leftover files, repeatedly |
 //! | [`state`] | the changes of a job's state, each with its effects |
-//! | [`rows`], `part_rows`, `late_rows`, `storage_rows` | the SQL |
+//! | [`rows`], `part_rows`, `count_rows`, `late_rows`, `storage_rows` | the SQL |
 //! | [`paths`] | the names of all objects |
 //! | `error`, `failure`, [`storage_health`], `telemetry` | errors; why a job fails; storage failures; metrics |
 //!
@@ -38,7 +37,7 @@
 //! - An export has each user of its audience exactly once, as of the moment of its plan.
 //! - A file that is counted is never replaced, and the hash in the manifest is that of its bytes.
 //! - Where a manifest is, everything that it states is in place: it is the last object.
-//! - Public keys alone prove both to a reader.
+//! - Public keys alone prove both to a reader, with the crate [`proof`].
 //! - An end is reported to the callback and the receivers in `notify`, and a late export to the
 //!   latter.
 //!
@@ -48,21 +47,20 @@ pub mod archive;
 pub mod audience;
 mod chunk;
 pub mod deflate;
-pub mod fields;
 mod matching;
 pub mod members;
 mod pack;
 pub mod part;
 pub mod paths;
 pub mod project;
+mod spill;
 
 use jiff::civil::Date;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use kit::clock::{from_ms, utc_date};
+use kit::derived_ids;
 use people::users::moment::TransactionSnapshot;
 
 mod allowed_signers;
@@ -71,6 +69,7 @@ pub mod app;
 mod callback;
 pub mod cleanup;
 mod conditions;
+mod count_rows;
 mod destination;
 pub mod download;
 mod dry_run;
@@ -85,14 +84,13 @@ pub mod late;
 mod late_rows;
 mod list;
 mod list_rows;
-pub mod manifest;
 mod notifications;
 pub mod overview;
 mod part_rows;
 pub mod plan;
-mod proof;
+mod proof_objects;
 mod range;
-pub mod record;
+mod record_schema;
 pub mod request;
 pub mod rows;
 pub mod state;
@@ -101,35 +99,13 @@ pub mod storage_health;
 mod storage_rows;
 mod streams;
 mod telemetry;
-pub mod verify;
 mod warnings;
 mod watched;
 
 pub use audience::Audience;
 pub use error::ExportError;
 pub use failure::{Cause, Failure};
-
-store::text_enum! {
-    /// The format of an export's files (`output_format`; own storage only).
-    #[derive(Default, JsonSchema)]
-    #[serde(rename_all = "lowercase")]
-    #[schemars(inline)]
-    pub enum Format {
-        #[default]
-        Zip = "zip",
-        Gzip = "gzip",
-    }
-}
-
-impl Format {
-    /// The file extension.
-    pub fn extension(self) -> &'static str {
-        match self {
-            Self::Zip => "zip",
-            Self::Gzip => "gz",
-        }
-    }
-}
+pub use proof::Format;
 
 /// A requested export; never changes.
 #[derive(Clone, Debug)]
@@ -198,6 +174,8 @@ pub struct Progress {
     /// Users whose stored document is unreadable.
     pub broken_users: i64,
     pub started_at: Option<i64>,
+    /// When a worker noticed that it takes longer than `export_late_after`.
+    pub late_at: Option<i64>,
     /// When the last part was done: its UTC day dates the files.
     pub completed_at: Option<i64>,
     pub finished_at: Option<i64>,
@@ -272,14 +250,23 @@ impl Job {
     /// The path of a part's file in own storage. The name looks random and is the same for every
     /// attempt at the part, also while secret keys are rotated.
     pub fn file_path(&self, plan: &Plan, part: i64, date: Date) -> String {
-        let hash = Sha256::new()
-            .chain_update(plan.seed.as_bytes())
-            .chain_update(self.id.as_bytes())
-            .chain_update(part.to_be_bytes())
-            .finalize();
-        let mut random = [0; 16];
-        random.copy_from_slice(&hash[..16]);
-        let name = uuid::Builder::from_random_bytes(random).into_uuid();
+        let name = file_name(plan.seed, self.id, part);
         format!("{}{name}.{}", self.folder(date), self.format.extension())
+    }
+}
+
+/// The random name of a part's file, without its extension.
+fn file_name(seed: Uuid, job: Uuid, part: i64) -> Uuid {
+    derived_ids::v4(&[seed.as_bytes(), job.as_bytes(), &part.to_be_bytes()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_file_never_changes() {
+        let name = file_name(Uuid::from_u128(1), Uuid::from_u128(2), 3);
+        assert_eq!(name.to_string(), "8be46ec0-5cfa-48c4-8e38-ade8990c5f32");
     }
 }

@@ -213,6 +213,7 @@ mod tests {
             bytes_done: 1,
             broken_users: 0,
             started_at: Some(0),
+            late_at: None,
             completed_at: None,
             finished_at: None,
             expires_at: None,

@@ -1,9 +1,9 @@
-//! Reads, projects and compresses a part to a file in memory.
+//! Reads, projects and compresses a part to a file: in memory or, if it is large, in pieces.
 //!
 //! All of it runs on a separate thread: it reads users in one snapshot, a chunk at a time, and
 //! projects and compresses each chunk before it reads the next. The database sends into the
 //! connection's buffer in parallel, so reading overlaps with computing, and only a chunk, the
-//! uncompressed rest and the file are in memory. Computing needs a processor permit, reading does
+//! uncompressed rest and the file or its next piece are in memory. Computing needs a processor permit, reading does
 //! not.
 
 use std::io;
@@ -18,17 +18,19 @@ use uuid::Uuid;
 
 use super::archive::{Packed, Packer, Shape};
 use super::chunk::{self, Chunk};
-use super::fields::FieldSet;
 use super::members::Selection;
 use super::part_rows::{PartRow, Sha256Hash};
 use super::project::{Broken, Projector};
+use super::spill::{PIECE_BYTES, Spill};
 use super::telemetry::stage;
 use super::{ExportError, Failure, Plan};
 use gateway::app::App;
 use kit::compute::{Cores, MemoryReservation};
+use objects::STREAM_MEMORY_BYTES;
 use people::users::listed::{self, ListedUsers};
 use people::users::moment::TransactionSnapshot;
 use people::users::scan::{self, UserRange, UserRow};
+use proof::fields::FieldSet;
 use store::StoreError;
 
 /// Initial reservation of a part: enough for 5,000 users of 1.4 KB.
@@ -45,16 +47,21 @@ pub(super) struct PackSpec {
     pub shape: Shape,
     pub entry_name: String,
     pub time: Timestamp,
+    /// Where a large file is built; empty.
+    pub spill: Spill,
 }
 
 /// A file, and its properties.
 #[derive(Debug)]
 pub(super) struct PackedPart {
     pub file: Packed,
-    pub sha256: Sha256Hash,
+    /// The data of a large file.
+    pub spill: Spill,
+    /// None if the file is large.
+    pub sha256: Option<Sha256Hash>,
     pub users: i64,
     pub broken: Vec<Broken>,
-    /// The memory of the file and of the selection.
+    /// The memory of the selection, and of the file or of its upload.
     pub reserved: MemoryReservation,
 }
 
@@ -118,6 +125,12 @@ impl From<StoreError> for PackError {
     }
 }
 
+impl From<ExportError> for PackError {
+    fn from(error: ExportError) -> Self {
+        Self::Failed(error)
+    }
+}
+
 impl From<io::Error> for PackError {
     fn from(error: io::Error) -> Self {
         Self::fault(format!("compressing: {error}"))
@@ -170,6 +183,7 @@ struct Pipeline {
     chunk: Chunk,
     projector: Projector,
     packer: Packer,
+    spill: Spill,
     cores: Cores,
     reserved: MemoryReservation,
     stop: CancellationToken,
@@ -194,6 +208,7 @@ impl Pipeline {
             chunk: Chunk::default(),
             projector: Projector::new(&spec.fields, &spec.plan),
             packer: Packer::new(spec.shape, spec.entry_name.clone(), spec.time),
+            spill: spec.spill.clone(),
             cores: cores.clone(),
             reserved,
             stop: stop.clone(),
@@ -211,21 +226,30 @@ impl Pipeline {
         if self.chunk.bytes() >= chunk::BYTES { self.work() } else { Ok(()) }
     }
 
-    /// Projects the chunk, and compresses what exceeds the buffer.
+    /// Projects the chunk, compresses what exceeds the buffer, and writes the data of a large file.
     fn work(&mut self) -> Result<(), PackError> {
         if self.stop.is_cancelled() {
             return Err(PackError::Failed(ExportError::Stopped));
         }
         let began = Instant::now();
-        let needed = self.selection_bytes + self.packer.held_bytes() + 2 * self.chunk.bytes();
-        if needed > self.reserved.bytes() && !self.reserved.try_grow(needed) {
-            return Err(PackError::OutOfMemory);
-        }
+        self.reserve(self.packer.held_bytes() + 2 * self.chunk.bytes())?;
         self.stored_bytes += self.chunk.bytes() as u64;
         let cores = self.cores.clone();
         cores.compute(|| self.project())?;
         self.chunk.clear();
+        if let Some(piece) = self.packer.take(PIECE_BYTES) {
+            self.spill.put(piece)?;
+        }
         self.working += began.elapsed();
+        Ok(())
+    }
+
+    /// Ensures that this much is reserved in addition to the selection.
+    fn reserve(&mut self, bytes: usize) -> Result<(), PackError> {
+        let needed = self.selection_bytes + bytes;
+        if needed > self.reserved.bytes() && !self.reserved.try_grow(needed) {
+            return Err(PackError::OutOfMemory);
+        }
         Ok(())
     }
 
@@ -255,21 +279,31 @@ impl Pipeline {
 
     fn finish(mut self) -> Result<PackedPart, PackError> {
         self.work()?;
-        let Self { selection_bytes, packer, cores, mut reserved, users, broken, .. } = self;
+        if !self.spill.is_empty() {
+            self.reserve(STREAM_MEMORY_BYTES)?;
+        }
+        let Self { selection_bytes, packer, mut spill, cores, mut reserved, .. } = self;
+        let (users, broken) = (self.users, self.broken);
         let (file, finishing) = cores.compute(|| {
             let began = Instant::now();
             (packer.finish(), began.elapsed())
         });
-        let file = file?;
+        let mut file = file?;
+        stage("project", self.projecting, file.raw_bytes);
+        stage("compress", self.compressing + finishing, file.stored_bytes());
+        if !spill.is_empty() {
+            file.taken += file.bytes.len() as u64;
+            spill.put(std::mem::take(&mut file.bytes))?;
+            reserved.shrink(selection_bytes + STREAM_MEMORY_BYTES);
+            return Ok(PackedPart { file, spill, sha256: None, users, broken, reserved });
+        }
         reserved.shrink(selection_bytes + file.bytes.len());
         let (sha256, hashing) = cores.compute(|| {
             let began = Instant::now();
             (Sha256::digest(&file.bytes).into(), began.elapsed())
         });
         stage("hash", hashing, file.bytes.len() as u64);
-        stage("project", self.projecting, file.raw_bytes);
-        stage("compress", self.compressing + finishing, file.bytes.len() as u64);
-        Ok(PackedPart { file, sha256, users, broken, reserved })
+        Ok(PackedPart { file, spill, sha256: Some(sha256), users, broken, reserved })
     }
 }
 
@@ -277,15 +311,23 @@ impl Pipeline {
 mod tests {
     use std::io::Read as _;
 
+    use futures::TryStreamExt as _;
     use jiff::civil::date;
+    use objects::Objects;
+    use tempfile::TempDir;
 
     use super::*;
+    use crate::spill::LargeFile;
     use kit::compute::Memory;
+    use kit::secrets::SecretKey;
     use people::users::Position;
 
     const KIB: usize = 1 << 10;
 
-    fn spec() -> PackSpec {
+    async fn spec(directory: &TempDir) -> PackSpec {
+        let secrets = SecretKey::parse(&SecretKey::generate(), None).unwrap();
+        let url = format!("file://{}", directory.path().display());
+        let objects = Objects::open(&url, &secrets).await.unwrap();
         let first = Position { slice: 0, service_id: Uuid::nil() };
         PackSpec {
             workspace: 1,
@@ -309,11 +351,13 @@ mod tests {
             shape: Shape::Gzip,
             entry_name: "part.json".into(),
             time: Timestamp::UNIX_EPOCH,
+            spill: Spill::new(objects, "parts/1.1.piece-".into()),
         }
     }
 
-    fn pipeline(reserved: MemoryReservation, stop: &CancellationToken) -> Pipeline {
-        Pipeline::new(&Cores::new(1), &spec(), reserved, stop)
+    async fn pipeline(reserved: MemoryReservation, stop: &CancellationToken) -> Pipeline {
+        let spec = spec(&tempfile::tempdir().unwrap()).await;
+        Pipeline::new(&Cores::new(1), &spec, reserved, stop)
     }
 
     /// Documents of about a kilobyte, most of it in `email`.
@@ -329,7 +373,7 @@ mod tests {
     #[tokio::test]
     async fn every_user_is_written_or_reported_as_broken() {
         let memory = Memory::new(64 << 20);
-        let mut pipeline = pipeline(memory.reserve(4 << 20).await, &CancellationToken::new());
+        let mut pipeline = pipeline(memory.reserve(4 << 20).await, &CancellationToken::new()).await;
         let mut lines = String::new();
         for n in 0..2_000 {
             if n % 500 == 7 {
@@ -351,10 +395,55 @@ mod tests {
         assert_eq!(part.reserved.bytes(), part.file.bytes.len().next_multiple_of(KIB));
     }
 
+    /// The data does not compress, so that it is in several pieces.
+    fn large_document(n: u64) -> String {
+        let mut number = n;
+        let digits: String = (0..4_000)
+            .map(|_| {
+                number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                format!("{:016x}", number)
+            })
+            .collect();
+        format!(r#"{{"email":"{digits}"}}"#)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_large_file_is_built_in_pieces_with_little_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let spec = spec(&directory).await;
+        let memory = Memory::new(40 << 20);
+        let reserved = memory.reserve(FIRST_RESERVATION).await;
+        let mut pipeline =
+            Pipeline::new(&Cores::new(1), &spec, reserved, &CancellationToken::new());
+        let pack = move || {
+            for n in 0..2_000 {
+                take(&mut pipeline, n, &large_document(n as u64)).unwrap();
+            }
+            pipeline.finish().unwrap()
+        };
+        let mut part = tokio::task::spawn_blocking(pack).await.unwrap();
+        assert_eq!(part.reserved.bytes(), STREAM_MEMORY_BYTES);
+        assert!(part.file.taken as usize > 3 * PIECE_BYTES && part.file.bytes.is_empty());
+        let objects = spec.spill.objects().clone();
+        let file = LargeFile::from_packed(&mut part.file, part.spill).unwrap();
+        let (stop, options) = (CancellationToken::new(), objects::PutOptions::default());
+        let sha256 = file.hash(&stop).await.unwrap();
+        file.upload(&objects, "whole", options, sha256, &stop, ExportError::Own).await.unwrap();
+        let whole: Vec<bytes::Bytes> =
+            objects.get("whole").await.unwrap().try_collect().await.unwrap();
+        let whole = whole.concat();
+        assert_eq!(whole.len() as u64, file.bytes);
+        assert_eq!(Sha256::digest(&whole)[..], sha256[..]);
+        let mut unpacked = String::new();
+        flate2::read::GzDecoder::new(&whole[..]).read_to_string(&mut unpacked).unwrap();
+        let lines: String = (0..2_000).map(|n| large_document(n) + "\n").collect();
+        assert!(unpacked == lines);
+    }
+
     #[tokio::test]
     async fn no_users_produce_an_empty_file() {
         let memory = Memory::new(1 << 20);
-        let pipeline = pipeline(memory.reserve(KIB).await, &CancellationToken::new());
+        let pipeline = pipeline(memory.reserve(KIB).await, &CancellationToken::new()).await;
         let part = pipeline.finish().unwrap();
         assert_eq!((part.users, part.file.raw_bytes, part.broken.len()), (0, 0, 0));
     }
@@ -363,7 +452,7 @@ mod tests {
     async fn the_found_users_count_as_memory() {
         let memory = Memory::new(1 << 20);
         let selection = Arc::new(Selection::Only(vec![Uuid::nil(); 1_000]));
-        let spec = PackSpec { selection, ..spec() };
+        let spec = PackSpec { selection, ..spec(&tempfile::tempdir().unwrap()).await };
         let reserved = memory.reserve(KIB).await;
         let pipeline = Pipeline::new(&Cores::new(1), &spec, reserved, &CancellationToken::new());
         let part = pipeline.finish().unwrap();
@@ -376,12 +465,12 @@ mod tests {
         let memory = Memory::new(8 << 20);
         let fill =
             |pipeline: &mut Pipeline| (0..2_000).try_for_each(|n| take(pipeline, n, &document(n)));
-        let mut alone = pipeline(memory.reserve(2 << 20).await, &CancellationToken::new());
+        let mut alone = pipeline(memory.reserve(2 << 20).await, &CancellationToken::new()).await;
         fill(&mut alone).unwrap();
         assert!(alone.reserved.bytes() > 2 << 20);
         drop(alone);
         let other = memory.reserve(6 << 20).await;
-        let mut limited = pipeline(memory.reserve(2 << 20).await, &CancellationToken::new());
+        let mut limited = pipeline(memory.reserve(2 << 20).await, &CancellationToken::new()).await;
         assert!(matches!(fill(&mut limited), Err(PackError::OutOfMemory)));
         drop(other);
     }
@@ -390,7 +479,7 @@ mod tests {
     async fn stopped_work_ends() {
         let memory = Memory::new(8 << 20);
         let stop = CancellationToken::new();
-        let mut pipeline = pipeline(memory.reserve(2 << 20).await, &stop);
+        let mut pipeline = pipeline(memory.reserve(2 << 20).await, &stop).await;
         take(&mut pipeline, 1, &document(1)).unwrap();
         stop.cancel();
         assert!(matches!(pipeline.finish(), Err(PackError::Failed(ExportError::Stopped))));

@@ -14,16 +14,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::archive::Shape;
 use super::error::check_stop;
-use super::fields::FieldSet;
 use super::members::{Members, Selection};
 use super::pack::{self, PackSpec, PackedPart};
 use super::part_rows::{self, PartResult, PartRow, Sha256Hash, Winner};
+use super::spill::{LargeFile, Spill};
 use super::{ExportError, Failure, Format, Job, Plan, paths, rows, state, telemetry};
 use gateway::app::App;
 use gateway::workspaces;
 use kit::clock;
 use kit::fail_point;
 use objects::{Head, ObjectError, Objects, Put, PutOptions};
+use proof::fields::FieldSet;
 use store::StoreError;
 use store::claims::{self, Claim};
 use store::documents::unknown;
@@ -70,10 +71,12 @@ impl Task {
             Some(storage) => workspaces::open_storage(app, storage).await?,
             None => app.objects.clone(),
         };
-        let packed = pack::pack(app, &self.spec(), stop).await?;
-        check_stop(stop)?;
-        fail_point!("part::packed");
-        let result = self.store(&objects, packed).await?;
+        let spec = self.spec(app);
+        let result = self.write(app, &objects, &spec, stop).await;
+        if result.is_err() {
+            spec.spill.delete().await;
+        }
+        let result = result?;
         fail_point!("part::uploaded");
         check_stop(stop)?;
         let mut tx = app.store.write_by_keys().await?;
@@ -84,7 +87,21 @@ impl Task {
         Ok(())
     }
 
-    fn spec(&self) -> PackSpec {
+    async fn write(
+        &self,
+        app: &App,
+        objects: &Objects,
+        spec: &PackSpec,
+        stop: &CancellationToken,
+    ) -> Result<PartResult, ExportError> {
+        let packed = pack::pack(app, spec, stop).await?;
+        check_stop(stop)?;
+        fail_point!("part::packed");
+        self.store(objects, packed, stop).await
+    }
+
+    fn spec(&self, app: &App) -> PackSpec {
+        let Claim { job, item: part, attempt, .. } = self.claim;
         PackSpec {
             workspace: self.job.workspace_id,
             plan: self.plan.clone(),
@@ -94,6 +111,7 @@ impl Task {
             shape: self.shape(),
             entry_name: self.job.entry_name(self.claim.item),
             time: clock::from_ms(self.job.requested_at),
+            spill: Spill::new(app.objects.clone(), paths::pieces(job, part, attempt)),
         }
     }
 
@@ -117,8 +135,9 @@ impl Task {
         &self,
         objects: &Objects,
         packed: PackedPart,
+        stop: &CancellationToken,
     ) -> Result<PartResult, ExportError> {
-        let PackedPart { file, sha256, users, broken, reserved } = packed;
+        let PackedPart { mut file, spill, sha256, users, broken, reserved } = packed;
         let is_empty = users == 0 && (!self.is_own() || self.claim.attempt == 1);
         if is_empty || !broken.is_empty() {
             let broken = broken.into_iter().map(|user| (user.service_id, user.reason)).collect();
@@ -127,13 +146,16 @@ impl Task {
         let result = PartResult {
             users,
             raw_bytes: signed(file.raw_bytes),
-            bytes: signed(file.bytes.len() as u64),
+            bytes: signed(file.stored_bytes()),
             crc32: file.crc32,
-            sha256: Some(sha256),
+            sha256,
             broken: Vec::new(),
         };
         let began = Instant::now();
-        let result = self.upload(objects, Bytes::from(file.bytes), result).await?;
+        let result = match LargeFile::from_packed(&mut file, spill) {
+            Some(file) => self.upload_large(objects, &file, result, stop).await?,
+            None => self.upload(objects, Bytes::from(file.bytes), result).await?,
+        };
         telemetry::stage("upload", began.elapsed(), result.bytes.unsigned_abs());
         drop(reserved);
         Ok(result)
@@ -154,6 +176,33 @@ impl Task {
         let path = paths::segment(self.job.id, part, self.claim.attempt);
         let options = PutOptions { content_type, ..PutOptions::default() };
         objects.put(&path, body, options).await.map_err(ExportError::Objects)?;
+        Ok(result)
+    }
+
+    /// [`upload`](Self::upload) for a file in pieces.
+    async fn upload_large(
+        &self,
+        objects: &Objects,
+        file: &LargeFile,
+        mut result: PartResult,
+        stop: &CancellationToken,
+    ) -> Result<PartResult, ExportError> {
+        let part = self.claim.item;
+        let sha256 = file.hash(stop).await?;
+        result.sha256 = Some(sha256);
+        let content_type = content_type(self.shape());
+        let mut options = PutOptions { content_type, ..PutOptions::default() };
+        let result = if self.is_own() {
+            let path = self.job.file_path(&self.plan, part, self.plan.upload_date);
+            options = PutOptions { metadata: to_metadata(&result), if_absent: true, ..options };
+            let put = file.upload(objects, &path, options, sha256, stop, ExportError::Own).await?;
+            written_or_earlier(objects, &path, put, result).await?
+        } else {
+            let path = paths::segment(self.job.id, part, self.claim.attempt);
+            file.upload(objects, &path, options, sha256, stop, ExportError::Objects).await?;
+            result
+        };
+        file.delete().await;
         Ok(result)
     }
 }
@@ -179,7 +228,18 @@ pub async fn write_once(
     result: PartResult,
 ) -> Result<PartResult, ExportError> {
     let options = PutOptions { content_type, metadata: to_metadata(&result), if_absent: true };
-    if objects.put(path, body, options).await.map_err(ExportError::Own)? == Put::Written {
+    let put = objects.put(path, body, options).await.map_err(ExportError::Own)?;
+    written_or_earlier(objects, path, put, result).await
+}
+
+/// `result`, or that of the earlier attempt whose file exists.
+async fn written_or_earlier(
+    objects: &Objects,
+    path: &str,
+    put: Put,
+    result: PartResult,
+) -> Result<PartResult, ExportError> {
+    if put == Put::Written {
         return Ok(result);
     }
     let head = match objects.head(path).await {

@@ -24,6 +24,11 @@ pub fn segment(job: Uuid, part: i64, attempt: i32) -> String {
     format!("{}{part:06}.{attempt}", segments_folder(job))
 }
 
+/// The folder of the pieces of a part's large file while an attempt builds it.
+pub fn pieces(job: Uuid, part: i64, attempt: i32) -> String {
+    format!("{}.pieces/", segment(job, part, attempt))
+}
+
 /// The ZIP behind `url`, with a name of the finisher's attempt.
 pub fn archive(job: Uuid, attempt: i32) -> String {
     format!("{}archive.{attempt}.zip", private_folder(job))

@@ -15,10 +15,6 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::Plan;
-use super::fields::{
-    ACTIVITY_FIELDS, CUSTOM_ATTRIBUTES, CUSTOM_EVENTS, FieldSet, PURCHASES, SERVICE_ID,
-    TOTAL_REVENUE,
-};
 use kit::clock;
 use kit::json;
 use kit::money;
@@ -26,6 +22,10 @@ use kit::retry::Retry as _;
 use people::users::activity::{Activity, ActivityError, Summary};
 use people::users::profile::{Field, check};
 use people::users::scan::UserRow;
+use proof::fields::{
+    ACTIVITY_FIELDS, CUSTOM_ATTRIBUTES, CUSTOM_EVENTS, FieldSet, PURCHASES, SERVICE_ID,
+    TOTAL_REVENUE,
+};
 
 const CREATED_AT: &str = "created_at";
 const UNINSTALLED_AT: &str = "uninstalled_at";

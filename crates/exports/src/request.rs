@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::destination::Destination;
-use super::fields::{CUSTOM_ATTRIBUTES, FieldSet, MAX_BYTES, MAX_NAMES, exportable};
-use super::{Audience, Format, audience, warnings};
+use super::{Format, audience, warnings};
 use gateway::formats::exactly_one;
 use gateway::{ApiError, fields};
+use proof::fields::{CUSTOM_ATTRIBUTES, FieldSet, MAX_BYTES, MAX_NAMES, exportable};
 use runtime::outbound;
 
 /// A request for an export.
@@ -55,18 +55,32 @@ pub struct Target {
     audience: Option<people::audience::Audience>,
 }
 
+/// Whose users a request is for. They may not exist.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RequestedUsers {
+    ControlGroup,
+    Segment {
+        segment_id: Uuid,
+    },
+    Audience {
+        conditions: Value,
+        /// The one in the paths of their files.
+        segment_id: Uuid,
+    },
+}
+
 impl Target {
-    /// The audience, and its segment id. A segment id that is not a UUID is of no segment.
-    pub fn read(self, workspace: i32) -> Result<(Audience, Uuid), ApiError> {
+    /// A segment id that is not a UUID is of no segment.
+    pub fn read(self, workspace: i32) -> Result<RequestedUsers, ApiError> {
         match (self.segment_id, self.audience) {
             (Some(id), None) => {
-                let id = Uuid::try_parse(&id).map_err(|_| unknown_segment())?;
-                Ok((Audience::Segment, id))
+                let segment_id = Uuid::try_parse(&id).map_err(|_| unknown_segment())?;
+                Ok(RequestedUsers::Segment { segment_id })
             }
             (None, Some(audience)) => {
-                let audience = audience.to_json();
-                let id = audience::id_of_connected(workspace, &audience);
-                Ok((Audience::Connected(audience), id))
+                let conditions = audience.to_json();
+                let segment_id = audience::id_of_connected(workspace, &conditions);
+                Ok(RequestedUsers::Audience { conditions, segment_id })
             }
             _ => Err(ApiError::invalid_field("exactly one of segment_id and audience is required")),
         }
@@ -153,17 +167,16 @@ impl ExportOptions {
         Self::check(request, body, fields::names::<ExportRequest>(), check_address)
     }
 
-    /// Reads the fields of a request for a segment, and its users.
-    pub fn read_with_target(
+    /// Reads the fields of a request for a segment or an audience, and whose users it is for.
+    pub fn read_with_users(
         body: &Map<String, Value>,
         workspace: i32,
         check_address: impl Fn(&str) -> Result<String, String>,
-    ) -> Result<(Audience, Uuid, Self), ApiError> {
+    ) -> Result<(RequestedUsers, Self), ApiError> {
         let (target, request) = fields::read_both::<Target, ExportRequest>(body)?;
         let known = [fields::names::<Target>(), fields::names::<ExportRequest>()].concat();
         let options = Self::check(request, body, &known, check_address)?;
-        let (audience, segment_id) = target.read(workspace)?;
-        Ok((audience, segment_id, options))
+        Ok((target.read(workspace)?, options))
     }
 
     fn check(
@@ -309,14 +322,15 @@ mod tests {
         let read = |mut body: Value| {
             body["fields_to_export"] = json!(["email"]);
             let Value::Object(body) = body else { panic!("{body}") };
-            let read = ExportOptions::read_with_target(&body, 1, |_| Err("none".into()));
-            read.map(|(audience, segment_id, _)| (audience, segment_id))
+            let read = ExportOptions::read_with_users(&body, 1, |_| Err("none".into()));
+            read.map(|(users, _)| users)
         };
-        let read_segment = read(json!({ "segment_id": id, "audience": null }));
-        assert_eq!(read_segment.unwrap(), (Audience::Segment, id));
-        let (connected, of_audience) = read(json!({ "audience": audience })).unwrap();
-        assert_eq!(connected, Audience::Connected(audience.clone()));
-        assert_eq!(of_audience, audience::id_of_connected(1, &audience));
+        let of_segment = read(json!({ "segment_id": id, "audience": null })).unwrap();
+        assert_eq!(of_segment, RequestedUsers::Segment { segment_id: id });
+        let of_audience = read(json!({ "audience": audience })).unwrap();
+        let segment_id = audience::id_of_connected(1, &audience);
+        let conditions = audience.clone();
+        assert_eq!(of_audience, RequestedUsers::Audience { conditions, segment_id });
         for wrong in [
             json!({}),
             json!({ "segment_id": id, "audience": audience }),

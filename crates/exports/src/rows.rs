@@ -7,6 +7,7 @@
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
+use super::count_rows;
 use super::part_rows::PartColumns;
 use super::{Audience, Failure, Format, Job, Plan, Progress, State};
 use runtime::kinds;
@@ -50,6 +51,7 @@ pub(super) struct JobRow {
     bytes_done: i64,
     broken_users: i64,
     started_at: Option<i64>,
+    late_at: Option<i64>,
     completed_at: Option<i64>,
     finished_at: Option<i64>,
     expires_at: Option<i64>,
@@ -60,7 +62,7 @@ pub(super) struct JobRow {
 from_row! {
     JobRow {
         state, plan, users, parts, parts_left, users_done, files_done, bytes_done, broken_users,
-        started_at, completed_at, finished_at, expires_at, archive,
+        started_at, late_at, completed_at, finished_at, expires_at, archive,
         manifest_sha256, error,
     } flatten { job }
 }
@@ -88,7 +90,8 @@ fn select_jobs_with(fields: &str, plan: &str, clauses: &str) -> AssertSqlSafe<St
              CASE WHEN parts IS NOT NULL THEN {parts_left} END AS parts_left,
              {users_done} AS users_done, {files_done} AS files_done, {bytes_done} AS bytes_done,
              {broken_users} AS broken_users,
-             started_at, completed_at, finished_at, expires_at, archive, manifest_sha256, error
+             started_at, late_at, completed_at, finished_at, expires_at, archive, manifest_sha256,
+             error
          FROM export_jobs {clauses}"
     ))
 }
@@ -115,7 +118,7 @@ pub async fn insert(tx: &mut Tx, job: &Job) -> Result<(), StoreError> {
          VALUES ($1, $2, $3, $4, 'queued', $5, $6, $7, $8, $9, $10, $10, $11, $12, $13)",
     )
     .bind(job.id).bind(job.workspace_id).bind(&job.object_prefix).bind(job.segment_id)
-    .bind(fields).bind(stored_format(job)).bind(job.storage_id).bind(&job.callback_endpoint)
+    .bind(fields).bind(stored_format(&job.audience, job.format)).bind(job.storage_id).bind(&job.callback_endpoint)
     .bind(&job.request_id).bind(job.requested_at).bind(&job.destination)
     .bind(audience).bind(job.users_per_file.map(i64::from))
     .execute(c).await?.rows_affected());
@@ -126,9 +129,9 @@ pub async fn insert(tx: &mut Tx, job: &Job) -> Result<(), StoreError> {
 /// before leave an export with an unknown format to newer ones.
 const OF_AUDIENCE: &str = "audience:";
 
-fn stored_format(job: &Job) -> String {
-    let prefix = if job.audience == Audience::ControlGroup { "" } else { OF_AUDIENCE };
-    format!("{prefix}{}", job.format.name())
+pub(super) fn stored_format(audience: &Audience, format: Format) -> String {
+    let prefix = if *audience == Audience::ControlGroup { "" } else { OF_AUDIENCE };
+    format!("{prefix}{}", format.name())
 }
 
 pub async fn load(tx: &mut Tx, id: Uuid) -> Result<Option<(Job, Progress)>, StoreError> {
@@ -272,21 +275,6 @@ pub async fn needs_planning(tx: &mut Tx, id: Uuid) -> Result<Option<i32>, StoreE
     .bind(id).fetch_optional(c).await?))
 }
 
-/// Parts per shard of a job's counts, and the maximum number of shards: finishing a part locks its
-/// shard until the commit, and with one shard a whole fleet would wait for it.
-const PARTS_PER_SHARD: i64 = 64;
-const MAX_SHARDS: i64 = 16;
-
-/// Number of a job's count shards; none without parts. Without own storage there are few parts, and
-/// their total bytes must be known.
-fn shards(parts: i64, has_own_storage: bool) -> i64 {
-    match (parts, has_own_storage) {
-        (0, _) => 0,
-        (_, true) => (1 + parts / PARTS_PER_SHARD).min(MAX_SHARDS),
-        (_, false) => 1,
-    }
-}
-
 /// `queued` or `planning` to `running`, with the final plan.
 pub async fn begin_running(
     tx: &mut Tx,
@@ -296,7 +284,8 @@ pub async fn begin_running(
     parts: i64,
     now: i64,
 ) -> Result<bool, StoreError> {
-    let (plan, shards) = (to_json(plan)?, shards(parts, job.storage_id.is_some()));
+    let shards = count_rows::shards(parts, job.storage_id.is_some());
+    let plan = to_json(plan)?;
     let begun = on!(tx, c => sqlx::query(
         "UPDATE export_jobs
          SET state = 'running', plan = $2, users = $3, parts = $4,
@@ -308,68 +297,8 @@ pub async fn begin_running(
     if begun == 0 {
         return Ok(false);
     }
-    for shard in 0..shards {
-        // The numbers up to `parts` with this remainder.
-        let parts_left = parts / shards + i64::from(shard != 0 && shard <= parts % shards);
-        execute!(
-            tx,
-            sqlx::query(
-                "INSERT INTO export_counts (job_id, shard, parts_left) VALUES ($1, $2, $3)"
-            )
-            .bind(job.id)
-            .bind(shard)
-            .bind(parts_left)
-        );
-    }
+    count_rows::insert(tx, job.id, parts, shards).await?;
     Ok(true)
-}
-
-/// The total of a shard after one more part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
-    pub parts_left: i64,
-    /// Bytes of files so far; with one shard, of the job.
-    pub bytes_done: i64,
-    /// Maximum bytes of the job's ZIP; none with own storage.
-    pub bytes_limit: Option<i64>,
-}
-from_row! { Counted { parts_left, bytes_done, bytes_limit } }
-
-/// Counts one part of a running job as done. None: the job is no longer running, as far as visible
-/// without waiting for the transaction that ends it, which withdraws the claim.
-pub async fn count_part(
-    tx: &mut Tx,
-    id: Uuid,
-    part: i64,
-    result: &PartResult,
-) -> Result<Option<Counted>, StoreError> {
-    let broken = i64::try_from(result.broken.len()).unwrap_or(i64::MAX);
-    Ok(on!(tx, c => sqlx::query_as::<_, Counted>(
-        "UPDATE export_counts
-         SET parts_left = parts_left - 1,
-             files_done = files_done + CASE WHEN $4 > 0 THEN 1 ELSE 0 END,
-             users_done = users_done + $3, bytes_done = bytes_done + $4,
-             broken_users = broken_users + $5
-         WHERE job_id = $1 AND parts_left > 0
-           AND shard = $2 % (SELECT shards FROM export_jobs WHERE id = $1 AND state = 'running')
-         RETURNING parts_left, bytes_done,
-             (SELECT export_bytes_limit
-              FROM workspaces JOIN export_jobs ON workspaces.id = workspace_id
-              WHERE export_jobs.id = $1 AND storage_id IS NULL) AS bytes_limit",
-    )
-    .bind(id).bind(part).bind(result.users).bind(result.bytes).bind(broken)
-    .fetch_optional(c).await?))
-}
-
-/// Counts one shard of a running job as done; returns how many are left. None: the job is no longer
-/// running.
-pub async fn count_shard(tx: &mut Tx, id: Uuid) -> Result<Option<i64>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_scalar(
-        "UPDATE export_jobs SET shards_left = shards_left - 1
-         WHERE id = $1 AND state = 'running' AND shards_left > 0
-         RETURNING shards_left",
-    )
-    .bind(id).fetch_optional(c).await?))
 }
 
 /// Whether the job is running; if so, this cannot change until the transaction's end.
@@ -490,6 +419,7 @@ pub(super) fn read(row: JobRow) -> Result<(Job, Progress), StoreError> {
         bytes_done: row.bytes_done,
         broken_users: row.broken_users,
         started_at: row.started_at,
+        late_at: row.late_at,
         completed_at: row.completed_at,
         finished_at: row.finished_at,
         expires_at: row.expires_at,
@@ -498,25 +428,4 @@ pub(super) fn read(row: JobRow) -> Result<(Job, Progress), StoreError> {
         error: row.error,
     };
     Ok((job, progress))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn many_parts_are_counted_in_several_shards() {
-        for (parts, with_own, without) in [
-            (0, 0, 0),
-            (1, 1, 1),
-            (63, 1, 1),
-            (64, 2, 1),
-            (959, 15, 1),
-            (960, 16, 1),
-            (1_024, 16, 1),
-            (100_000, 16, 1),
-        ] {
-            assert_eq!((shards(parts, true), shards(parts, false)), (with_own, without), "{parts}");
-        }
-    }
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::callback::{self, Callback};
-use super::{ExportError, Failure, Job, State, notifications, part_rows, rows, telemetry};
+use super::{
+    ExportError, Failure, Job, State, count_rows, notifications, part_rows, rows, telemetry,
+};
 use gateway::app::App;
 use gateway::workspaces::notify::Event;
 use kit::fail_point;
@@ -33,7 +35,7 @@ pub async fn part_done(
     result: &PartResult,
 ) -> Result<bool, ClaimError> {
     part_rows::mark_done(tx, claim, result).await?;
-    let counted = rows::count_part(tx, claim.job, claim.item, result).await?;
+    let counted = count_rows::count_part(tx, claim.job, claim.item, result).await?;
     let counted = counted.ok_or(ClaimError::Lost)?;
     if let Some(limit) = counted.bytes_limit.filter(|limit| counted.bytes_done > *limit) {
         tx.commit_synchronously().await?;
@@ -47,7 +49,7 @@ pub async fn part_done(
     let mut is_last = false;
     if counted.parts_left == 0 {
         tx.commit_synchronously().await?;
-        let shards_left = rows::count_shard(tx, claim.job).await?.ok_or(ClaimError::Lost)?;
+        let shards_left = count_rows::count_shard(tx, claim.job).await?.ok_or(ClaimError::Lost)?;
         is_last = shards_left == 0;
     }
     claims::finish(tx, claim).await?;

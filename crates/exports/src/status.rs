@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::api::TAG;
 use super::audience::PERMISSIONS;
-use super::proof::ManifestReference;
+use super::proof_objects::ManifestReference;
 use super::{Audience, Job, Progress, State as JobState, download, part_rows, rows, state};
 use gateway::app::App;
 use gateway::{self, Access, ApiError, Caller, Operation, Routes};
@@ -195,6 +195,11 @@ pub struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     finished_at: Option<String>,
+    /// When Longshore noticed that the export takes longer than `export_late_after` of the workspace.
+    /// Absent if it does not; present after the end of a late export.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    late_at: Option<String>,
     /// The expected end at the current speed. Present while the export is running, once some users
     /// are done.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -255,7 +260,7 @@ store::text_enum! {
 }
 
 impl Phase {
-    fn of(job: &Job, state: JobState) -> Option<Self> {
+    fn current(job: &Job, state: JobState) -> Option<Self> {
         match state {
             JobState::Queued => Some(Self::Queued),
             JobState::Planning => Some(Self::Planning),
@@ -275,7 +280,7 @@ impl Status {
         Self {
             object_prefix: job.object_prefix.clone(),
             state: progress.state.name(),
-            phase: Phase::of(job, progress.state).map(Phase::name),
+            phase: Phase::current(job, progress.state).map(Phase::name),
             audience: job.audience.name(),
             segment_id: job.segment_id,
             destination: job.destination.clone(),
@@ -286,6 +291,7 @@ impl Status {
             requested_at: format_time(job.requested_at),
             started_at: progress.started_at.map(format_time),
             finished_at: progress.finished_at.map(format_time),
+            late_at: progress.late_at.map(format_time),
             estimated_end: estimated_end(progress, now).map(format_time),
             manifest: manifest(app, job, progress, now),
             url,
@@ -372,6 +378,7 @@ mod tests {
             bytes_done: 1,
             broken_users: 0,
             started_at: Some(1_000_000),
+            late_at: None,
             completed_at: None,
             finished_at: None,
             expires_at: None,
@@ -438,7 +445,7 @@ mod tests {
 
     #[test]
     fn the_phase_says_what_finishing_does() {
-        let name = |storage, state| Phase::of(&job(storage), state).map(Phase::name);
+        let name = |storage, state| Phase::current(&job(storage), state).map(Phase::name);
         assert_eq!(name(None, JobState::Running), Some("reading"));
         assert_eq!(name(None, JobState::Finishing), Some("archiving"));
         assert_eq!(name(Some(Uuid::nil()), JobState::Finishing), Some("moving"));

@@ -1,9 +1,10 @@
-//! The state of the gateway between requests.
+//! The state of the gateway between requests, and the [`layer!`](crate::layer!) of the layers above.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::deliveries::DeliverySlots;
+use crate::idempotency::ClaimBatches;
 use crate::limits::Limits;
 use crate::memory::RequestCapacity;
 use crate::refused::RefusedRequests;
@@ -28,6 +29,8 @@ pub struct State {
     pub known_names: Arc<KnownNames>,
     /// The limits of requests in progress.
     pub capacity: Arc<RequestCapacity>,
+    /// The statements of requests with an `Idempotency-Key`.
+    pub claim_batches: Arc<ClaimBatches>,
     /// The rate limits.
     pub limits: Arc<Limits>,
     pub refused_requests: Arc<RefusedRequests>,
@@ -46,6 +49,7 @@ impl App {
             keys: Arc::default(),
             known_names: Arc::default(),
             capacity: Arc::new(RequestCapacity::new(&runtime.config)),
+            claim_batches: Arc::default(),
             limits: Arc::default(),
             refused_requests: Arc::default(),
             settings: Arc::default(),
@@ -58,7 +62,9 @@ impl App {
 
     /// The same state on another runtime: other resources, another clock.
     pub fn with_runtime(&self, runtime: runtime::app::App) -> Self {
-        Self(Arc::new(State { runtime, ..State::clone(self) }))
+        // Statements for the other store.
+        let claim_batches = Arc::default();
+        Self(Arc::new(State { runtime, claim_batches, ..State::clone(self) }))
     }
 }
 
@@ -76,4 +82,42 @@ impl Deref for State {
     fn deref(&self) -> &runtime::app::App {
         &self.runtime
     }
+}
+
+/// Connects the `App` and the `State` of a layer above to the layer below, whose crate and whose
+/// field in `State` have the same name. The app derefs through all layers, moves to another runtime,
+/// and serves the extractors of the gateway.
+#[macro_export]
+macro_rules! layer {
+    ($below:ident) => {
+        impl App {
+            /// The same state on another runtime: other resources, another clock.
+            pub fn with_runtime(&self, runtime: runtime::app::App) -> Self {
+                let $below = self.$below.with_runtime(runtime);
+                Self(Arc::new(State { $below, ..State::clone(self) }))
+            }
+        }
+
+        impl std::ops::Deref for App {
+            type Target = State;
+
+            fn deref(&self) -> &State {
+                &self.0
+            }
+        }
+
+        impl std::ops::Deref for State {
+            type Target = $below::app::App;
+
+            fn deref(&self) -> &$below::app::App {
+                &self.$below
+            }
+        }
+
+        impl axum::extract::FromRef<App> for $crate::app::App {
+            fn from_ref(app: &App) -> Self {
+                app.gateway.clone()
+            }
+        }
+    };
 }

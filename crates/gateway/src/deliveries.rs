@@ -15,48 +15,37 @@
 //! A delivery that [follows](NewDelivery::follows) another one is offered to the workers only after
 //! that has ended, so that deliveries about one subject arrive in order.
 //!
-//! Notifications by email go to the workspace's relay ([`EmailSender`]), with one Message-ID. A
-//! notification whose receiver is no longer declared is given up at once.
+//! Notifications by email go to the workspace's relay ([`EmailSender`]), with one Message-ID.
+//!
+//! A receiver that the workspace file no longer declares gets nothing more: its notifications are
+//! given up at the next attempt. A postback goes to the URL that is declared at the attempt, and is
+//! given up if there is none.
 
+mod attempt;
 mod rows;
 mod send;
 
-use std::panic::AssertUnwindSafe;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use futures::FutureExt as _;
 use serde::{Serialize, Serializer};
-use sha2::{Digest as _, Sha256};
-use tokio_util::sync::CancellationToken;
-use tracing::Instrument as _;
 use url::{Origin, Url};
 use uuid::Uuid;
 
 use crate::app::App;
 use crate::workspaces::notify::{SLACK, WEBHOOK};
 use kit::clock::{Clock, from_ms, hours, millis};
-use kit::fail_point;
-use kit::panics;
-use kit::retry::{Retry, backoff};
+use kit::derived_ids;
+use kit::retry::Retry;
 use runtime::config::Config;
-use runtime::fairness::{Holder, SLOT_BYTES, SharedMemory};
+use runtime::fairness::{SLOT_BYTES, SharedMemory};
 use runtime::kinds;
-use runtime::outbound::{Failure, shown};
-use runtime::traces;
-use store::claims::{self, Claim, ClaimError, Job};
+use runtime::outbound::shown;
+use store::claims::{self, ClaimError, Job};
 use store::{StoreError, Tx, from_row, text_enum};
 
+pub use attempt::{give_up_after_deadline, run};
 pub use rows::{by_id, list};
 pub use send::{EmailContent, EmailSender, NotificationEmail};
-
-use rows::AttemptResult;
-use send::Unsent;
-
-/// The longest pause between two attempts.
-const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
-
-/// How long a delivery waits for a slot of its workspace, and then without a claim.
-const FULL_PAUSE: Duration = Duration::from_millis(500);
 
 /// The slots for attempts in this process. A workspace gets at most as many as it leaves free, so
 /// that its slow receivers do not stop the others' deliveries.
@@ -299,207 +288,17 @@ pub async fn resend(app: &App, id: Uuid) -> Result<(), DeliveryError> {
 fn receiver(url: &str) -> Uuid {
     let origin = Url::parse(server_url(url)).ok().map(|url| url.origin());
     let origin = origin.filter(Origin::is_tuple).map(|origin| origin.ascii_serialization());
-    hashed(origin.as_deref().unwrap_or(url).as_bytes())
+    derived_ids::v8(&[origin.as_deref().unwrap_or(url).as_bytes()])
 }
 
 /// The job of a workspace's deliveries to a receiver: so workspaces take turns at it.
 fn job(workspace: i32, receiver: Uuid) -> Uuid {
-    hashed(&[receiver.as_bytes().as_slice(), &workspace.to_be_bytes()].concat())
-}
-
-fn hashed(bytes: &[u8]) -> Uuid {
-    let mut id = [0; 16];
-    id.copy_from_slice(&Sha256::digest(bytes)[..16]);
-    uuid::Builder::from_custom_bytes(id).into_uuid()
+    derived_ids::v8(&[receiver.as_bytes(), &workspace.to_be_bytes()])
 }
 
 /// The time limit of a delivery, in milliseconds.
 pub fn retry_ms(config: &Config) -> i64 {
     millis(hours(config.deliveries.retry_hours))
-}
-
-/// Makes one attempt at the delivery of `claim`, and stores its outcome together with the end of
-/// the claim. [`ClaimError::Lost`]: another worker has claimed the delivery, and its attempt
-/// counts.
-pub async fn run(
-    app: &App,
-    emails: &impl EmailSender,
-    claim: &Claim,
-    stop: &CancellationToken,
-) -> Result<(), DeliveryError> {
-    let mut tx = app.store.snapshot().await?;
-    let found = rows::by_claim(&mut tx, claim.job, claim.item).await?;
-    tx.commit().await?;
-    let Some(delivery) = found.filter(|delivery| delivery.state == State::Pending) else {
-        return withdraw(app, claim).await;
-    };
-    let workspace = Holder::Workspace(delivery.workspace_id);
-    let _slot = tokio::select! {
-        biased;
-        slot = app.delivery_slots.0.reserve(workspace, SLOT_BYTES) => slot,
-        // Others wait for the claim's slot.
-        () = tokio::time::sleep(FULL_PAUSE) => {
-            return Ok(claims::release_uncounted(&app.store, claim, FULL_PAUSE).await?);
-        }
-        () = stop.cancelled() => {
-            return Ok(claims::release_uncounted(&app.store, claim, Duration::ZERO).await?);
-        }
-    };
-    let span = tracing::info_span!(
-        "delivery",
-        request_id = tracing::field::Empty,
-        delivery = %delivery.id,
-        kind = delivery.kind,
-        attempt = claim.attempt,
-    );
-    let work = async {
-        traces::continue_trace(&delivery.request_id);
-        attempt(app, emails, claim, stop, &delivery).await
-    };
-    work.instrument(span).await
-}
-
-async fn attempt(
-    app: &App,
-    emails: &impl EmailSender,
-    claim: &Claim,
-    stop: &CancellationToken,
-    delivery: &Delivery,
-) -> Result<(), DeliveryError> {
-    let started = Instant::now();
-    // A panic is a failed attempt like any other.
-    let sending = send::send_until_stopped(app, emails, delivery, stop);
-    let sent = AssertUnwindSafe(sending).catch_unwind().await;
-    let result = sent.unwrap_or_else(|panic| {
-        let text = format!("the attempt panicked: {}", panics::text(&*panic));
-        Ok(Some(Err(Failure::no_response(text).into())))
-    })?;
-    let Some(result) = result else {
-        // Another worker may claim it immediately.
-        return Ok(claims::release(&app.store, claim, Duration::ZERO).await?);
-    };
-    metrics::histogram!("longshore_delivery_attempt_seconds").record(started.elapsed());
-    fail_point!("delivery::answered");
-    let outcome = match settle(app, claim, delivery, result).await {
-        Ok(outcome) => outcome,
-        Err(ClaimError::Lost) => "lost",
-        Err(error) => return Err(error.into()),
-    };
-    metrics::counter!("longshore_deliveries_total", "outcome" => outcome).increment(1);
-    if outcome == "lost" { Err(ClaimError::Lost.into()) } else { Ok(()) }
-}
-
-/// Gives up the delivery of a claim that cannot be attempted, once its time limit has passed; until
-/// then delays it by `pause`. Does not read the row, which may be the cause of the failure.
-pub async fn give_up_after_deadline(
-    app: &App,
-    claim: &Claim,
-    reason: &str,
-    pause: Duration,
-) -> Result<(), ClaimError> {
-    let mut tx = app.store.write().await?;
-    let error = Failure::no_response(reason).error;
-    let now = app.clock.now_ms();
-    let Some(id) = rows::give_up(&mut tx, claim.job, claim.item, now, &error).await? else {
-        claims::postpone(&mut tx, claim, pause).await?;
-        return Ok(tx.commit().await?);
-    };
-    claims::finish(&mut tx, claim).await?;
-    offer_next(&mut tx, id).await?;
-    tx.commit().await?;
-    tracing::error!(error, "delivery given up");
-    metrics::counter!("longshore_deliveries_total", "outcome" => "given_up").increment(1);
-    Ok(())
-}
-
-/// Ends a claim that has no pending delivery.
-async fn withdraw(app: &App, claim: &Claim) -> Result<(), DeliveryError> {
-    tracing::warn!(job = %claim.job, item = claim.item, "claim without a pending delivery");
-    let mut tx = app.store.write().await?;
-    claims::finish(&mut tx, claim).await?;
-    tx.commit().await?;
-    Ok(())
-}
-
-/// Stores the outcome of an attempt, in one transaction with the claim; returns the outcome.
-async fn settle(
-    app: &App,
-    claim: &Claim,
-    delivery: &Delivery,
-    result: Result<u16, Unsent>,
-) -> Result<&'static str, ClaimError> {
-    let now = app.clock.now_ms();
-    let attempt = u32::try_from(claim.attempt).unwrap_or(1);
-    let base = Duration::from_millis(app.config.deliveries.retry_ms);
-    let pause = backoff(attempt, base, MAX_BACKOFF);
-    let next = state_after(result, now, delivery.retry_until, pause);
-    let mut tx = app.store.write().await?;
-    match next.next_at {
-        Some(next_at) => {
-            let delay = Duration::from_millis(next_at.saturating_sub(now).max(0) as u64);
-            claims::postpone(&mut tx, claim, delay).await?;
-        }
-        None => claims::finish(&mut tx, claim).await?,
-    }
-    rows::record_attempt(&mut tx, delivery.id, &next).await?;
-    if next.state != State::Pending {
-        offer_next(&mut tx, delivery.id).await?;
-    }
-    tx.commit().await?;
-    log_result(&next);
-    Ok(match next.state {
-        State::Pending => "retried",
-        State::Delivered => "delivered",
-        State::GivenUp => "given_up",
-    })
-}
-
-/// The state of a delivery after an attempt. The next one is after `pause`, or later if the receiver
-/// asks for that. The last attempt happens when the time limit is reached.
-fn state_after(
-    result: Result<u16, Unsent>,
-    now: i64,
-    retry_until: i64,
-    pause: Duration,
-) -> AttemptResult {
-    match result {
-        Ok(status) => AttemptResult {
-            state: State::Delivered,
-            next_at: None,
-            status: Some(status),
-            error: None,
-            finished_at: Some(now),
-        },
-        // Without a receiver, there is nothing to retry.
-        Err(Unsent::Undeclared) => AttemptResult {
-            state: State::GivenUp,
-            next_at: None,
-            status: None,
-            error: Some("the workspace no longer declares this receiver in notify".into()),
-            finished_at: Some(now),
-        },
-        Err(Unsent::Failed(Failure { status, retry_after, error })) => {
-            let is_over = now >= retry_until;
-            let pause = pause.max(retry_after.unwrap_or_default());
-            let next_at = now.saturating_add(millis(pause)).min(retry_until);
-            AttemptResult {
-                state: if is_over { State::GivenUp } else { State::Pending },
-                next_at: (!is_over).then_some(next_at),
-                status,
-                error: Some(error),
-                finished_at: is_over.then_some(now),
-            }
-        }
-    }
-}
-
-fn log_result(result: &AttemptResult) {
-    let (status, error) = (result.status, result.error.as_deref().unwrap_or_default());
-    match result.state {
-        State::Delivered => tracing::info!(status, "delivered"),
-        State::Pending => tracing::warn!(status, error, "delivery failed; retrying"),
-        State::GivenUp => tracing::error!(status, error, "delivery given up"),
-    }
 }
 
 #[cfg(test)]
@@ -527,6 +326,16 @@ mod tests {
     }
 
     #[test]
+    fn stored_receivers_and_jobs_keep_their_ids() {
+        let id = |text: &str| Uuid::parse_str(text).unwrap();
+        let example = receiver("https://example.com/a?b");
+        assert_eq!(example, id("100680ad-546c-86a5-b7f4-2f52df33b4cf"));
+        let ops = receiver("mailto:ops@acme.example");
+        assert_eq!(ops, id("118e44d3-17ed-8556-ad00-04de924a3579"));
+        assert_eq!(job(1, example), id("dfe762a3-9f2b-8f9e-9b0c-ad1f181df187"));
+    }
+
+    #[test]
     fn an_address_is_shown_without_its_secrets() {
         for (url, expected) in [
             ("https://ann:pass@h/services/T1/hidden?token=hidden123#f", "https://h"),
@@ -549,37 +358,5 @@ mod tests {
         ] {
             assert_eq!(shown_receiver(url), expected);
         }
-    }
-
-    #[test]
-    fn failures_are_retried_until_the_time_limit() {
-        let asking = |seconds| {
-            let retry_after = Some(Duration::from_secs(seconds));
-            Err(Failure { status: Some(410), retry_after, error: "gone".into() }.into())
-        };
-        let (failure, pause) = (|| asking(0), Duration::from_millis(500));
-        let next = state_after(failure(), 1_000, 9_000, pause);
-        assert_eq!((next.state, next.next_at), (State::Pending, Some(1_500)));
-        // The receiver can ask for a longer pause, but not for a shorter one.
-        let next = state_after(asking(3), 1_000, 9_000, pause);
-        assert_eq!((next.state, next.next_at), (State::Pending, Some(4_000)));
-        let next = state_after(asking(60), 1_000, 9_000, pause);
-        assert_eq!((next.state, next.next_at), (State::Pending, Some(9_000)));
-        // The last attempt is exactly at the end, not before it.
-        let next = state_after(failure(), 8_900, 9_000, pause);
-        assert_eq!((next.state, next.next_at), (State::Pending, Some(9_000)));
-        let next = state_after(failure(), 9_000, 9_000, pause);
-        assert_eq!((next.state, next.next_at), (State::GivenUp, None));
-        assert_eq!((next.status, next.finished_at), (Some(410), Some(9_000)));
-        let next = state_after(Ok(204), 9_999, 9_000, pause);
-        assert_eq!((next.state, next.status, next.error), (State::Delivered, Some(204), None));
-    }
-
-    #[test]
-    fn a_notification_without_a_receiver_ends_before_its_time_limit() {
-        let next = state_after(Err(Unsent::Undeclared), 1_000, 9_000, Duration::ZERO);
-        assert_eq!((next.state, next.next_at), (State::GivenUp, None));
-        assert_eq!((next.status, next.finished_at), (None, Some(1_000)));
-        assert!(next.error.is_some());
     }
 }

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use uuid::Uuid;
 
 use crate::message::{Message, Topic};
-use store::{StoreError, Tx, execute, insert_rows, to_json};
+use store::{StoreError, Tx, execute, fetch_listed, insert_rows};
 
 /// Minimum time that an id is stored, in milliseconds since its message was appended, by its
 /// gateway's clock and by the database's: twice the lifetime of an Idempotency-Key.
@@ -48,33 +48,16 @@ pub async fn known(
     scope: Scope<'_>,
     ids: &[Uuid],
 ) -> Result<HashSet<Uuid>, StoreError> {
-    let known: Vec<Uuid> = match tx {
-        Tx::Postgres(tx) => {
-            sqlx::query_scalar(
-                "SELECT id FROM message_ids
-                 WHERE consumer_group = $1 AND topic = $2 AND partition = $3 AND id = ANY($4)",
-            )
-            .bind(scope.group)
-            .bind(scope.topic.name())
-            .bind(scope.partition)
-            .bind(ids)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-        Tx::Sqlite(tx) => {
-            sqlx::query_scalar(
-                "SELECT id FROM message_ids
-                 WHERE consumer_group = $1 AND topic = $2 AND partition = $3
-                 AND id IN (SELECT unhex(value, '-') FROM json_each($4))",
-            )
-            .bind(scope.group)
-            .bind(scope.topic.name())
-            .bind(scope.partition)
-            .bind(to_json(ids)?)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-    };
+    let known: Vec<Uuid> = fetch_listed!(
+        tx,
+        query_scalar,
+        ids(ids),
+        "SELECT id FROM message_ids
+         WHERE consumer_group = $2 AND topic = $3 AND partition = $4 AND id",
+        scope.group,
+        scope.topic.name(),
+        scope.partition
+    );
     Ok(known.into_iter().collect())
 }
 

@@ -1,9 +1,6 @@
 //! The state of sending between messages.
 
-use std::ops::Deref;
 use std::sync::Arc;
-
-use axum::extract::FromRef;
 
 use crate::channels::cards::CardWriter;
 use crate::channels::email::RelayPools;
@@ -28,6 +25,8 @@ pub struct State {
     pub(crate) catalog_reads: Arc<CatalogReads>,
 }
 
+gateway::layer!(content);
+
 impl App {
     pub fn new(content: content::app::App) -> Self {
         Self(Arc::new(State {
@@ -37,34 +36,5 @@ impl App {
             fetches: Arc::default(),
             catalog_reads: Arc::default(),
         }))
-    }
-
-    /// The same state on another runtime: other resources, another clock.
-    pub fn with_runtime(&self, runtime: runtime::app::App) -> Self {
-        let content = self.content.with_runtime(runtime);
-        Self(Arc::new(State { content, ..State::clone(self) }))
-    }
-}
-
-impl Deref for App {
-    type Target = State;
-
-    fn deref(&self) -> &State {
-        &self.0
-    }
-}
-
-impl Deref for State {
-    type Target = content::app::App;
-
-    fn deref(&self) -> &content::app::App {
-        &self.content
-    }
-}
-
-// What the extractors of the gateway need.
-impl FromRef<App> for gateway::app::App {
-    fn from_ref(app: &App) -> Self {
-        app.gateway.clone()
     }
 }

@@ -27,13 +27,14 @@
 //! | `send`, `guard`, `settle`, `failure_log` | the attempts at messages, and their outcomes |
 //! | `ending`, `report`, [`sweep`] | the end of a dispatch, later reports about its messages, its deletion |
 //! | `rows`, `part_rows`, `message_rows` | the SQL of dispatches, parts and messages |
-//! | `report_rows`, `inspect_rows` | the SQL of statistics and of operators' queries |
+//! | `report_rows`, `inspect_rows`, `console_rows` | the SQL of statistics, of operators' queries, of the developer console |
 //! | [`state`], `error`, `telemetry` | states and counts, errors, metrics |
 //!
 //! Start with [`begin`], then `part`.
 
 mod batch;
 mod capping;
+mod console_rows;
 mod ending;
 mod error;
 mod failure_log;
@@ -69,6 +70,7 @@ use runtime::kinds;
 use store::claims::{self, Job};
 use store::{StoreError, Tx};
 
+pub use console_rows::{ConsoleRecord, console_records};
 pub use ending::cancel;
 pub use error::DispatchError;
 pub use inspect_rows::{MAX_COUNTED_MESSAGES, Reason, UserMessage, list_for_user, reasons};
@@ -80,8 +82,8 @@ pub use plan::{give_up as give_up_plan, plan};
 pub use report::{Report, store_reports};
 pub use report_rows::shown_state;
 pub use report_rows::{
-    ConsoleRecord, DispatchSummary, Receipt, Statistics, UnsentMessages, console_records, list,
-    receipts, sent_at, statistics, summary, unsent_messages,
+    DispatchSummary, Receipt, Statistics, UnsentMessages, list, receipts, sent_at, statistics,
+    summary, unsent_messages,
 };
 pub use state::State;
 

@@ -1,5 +1,7 @@
 //! Parses requests that send messages (docs/reference/api/send-messages.md).
 
+mod trigger;
+
 use std::collections::HashSet;
 
 use schemars::{JsonSchema, Schema};
@@ -21,6 +23,8 @@ use gateway::{ApiError, fields};
 use kit::json::TreeObject;
 use kit::words::{about_field, beginning};
 use people::audience::Audience;
+
+pub use trigger::{ScheduleCampaignRequest, TriggerRequest};
 
 /// Maximum characters of a `send_id`.
 const MAX_SEND_ID_LENGTH: usize = 64;
@@ -312,128 +316,6 @@ impl To {
             subscription_state: self.recipient_subscription_state.unwrap_or_default(),
             ignores_capping,
             trigger_properties: None,
-        })
-    }
-}
-
-/// A send of a campaign. The users are `recipients`, optionally limited to an audience; or, with
-/// `broadcast`, an audience or all users.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub struct TriggerRequest {
-    /// The id of a campaign of type `api` that declares messages.
-    #[schemars(with = "Uuid")]
-    campaign_id: String,
-    send_id: Option<SendId>,
-    /// Templates can read these as `api_trigger_properties`. A recipient's own `trigger_properties`
-    /// override them. At most 50 KiB of JSON.
-    trigger_properties: Option<Properties>,
-    #[schemars(extend("default" = false))]
-    broadcast: Option<bool>,
-    audience: Option<Audience>,
-    recipients: Option<List<TriggerRecipient, 0, MAX_USERS>>,
-}
-
-/// A user, identified by exactly one of `external_user_id` and `user_alias`.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(transform = exactly_one(IDENTIFIER_FIELDS))]
-struct TriggerRecipient {
-    external_user_id: Option<Identifier>,
-    user_alias: Option<UserAlias>,
-    trigger_properties: Option<Properties>,
-    /// Not supported: must be absent or empty. Write attributes with `POST /users/track` first.
-    #[schemars(with = "Option<Members>")]
-    attributes: Option<TreeObject>,
-}
-
-/// A scheduled send of a campaign, with users as for an immediate send.
-#[derive(Debug, JsonSchema)]
-pub struct ScheduleCampaignRequest {
-    #[serde(flatten)]
-    _send: TriggerRequest,
-    #[serde(flatten)]
-    _time: ScheduleTime,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-struct ScheduleTime {
-    #[schemars(with = "ScheduleObject")]
-    schedule: When,
-}
-
-impl ScheduleCampaignRequest {
-    /// Reads a body of `POST /campaigns/trigger/schedule/create`. Does not check whether the time
-    /// is in the past.
-    pub fn read(
-        body: &Members,
-        declared: Option<&Map<String, Value>>,
-        settings: &Settings,
-        campaigns: &ApiCampaigns,
-    ) -> Result<(When, CheckedSend), ApiError> {
-        let (request, ScheduleTime { schedule }) =
-            fields::read_both::<TriggerRequest, ScheduleTime>(body)?;
-        Ok((schedule, request.checked(declared, settings, campaigns)?))
-    }
-}
-
-impl TriggerRequest {
-    /// Reads a body of `POST /campaigns/trigger/send`. `declared` are the message objects of its
-    /// campaign.
-    pub fn read(
-        body: &Members,
-        declared: Option<&Map<String, Value>>,
-        settings: &Settings,
-        campaigns: &ApiCampaigns,
-    ) -> Result<CheckedSend, ApiError> {
-        fields::read::<Self>(body)?.checked(declared, settings, campaigns)
-    }
-
-    fn checked(
-        self,
-        declared: Option<&Map<String, Value>>,
-        settings: &Settings,
-        campaigns: &ApiCampaigns,
-    ) -> Result<CheckedSend, ApiError> {
-        let invalid = |text: String| Err(ApiError::invalid_field(text));
-        let campaign = campaign(Some(&self.campaign_id), campaigns)?.map(|(id, _)| id);
-        let common = self.trigger_properties.map(|Properties(common)| common);
-        let (mut users, mut seen) = (Vec::new(), HashSet::new());
-        let recipients = self.recipients.unwrap_or_default().0;
-        for (index, recipient) in recipients.into_iter().enumerate() {
-            if recipient.attributes.is_some_and(|attributes| !attributes.is_empty()) {
-                return invalid(format!("recipients[{index}].attributes is not supported here"));
-            }
-            let user = User::from_fields(recipient.external_user_id, recipient.user_alias)
-                .map_err(|why| ApiError::invalid_field(format!("recipients[{index}] {why}")))?;
-            let own = recipient.trigger_properties.map(|Properties(own)| own);
-            let trigger_properties = match (&common, own) {
-                (Some(common), Some(own)) => Some(common.merged(&own)),
-                (common, own) => own.or_else(|| common.clone()),
-            };
-            let named = Named { trigger_properties, ..user.into() };
-            if seen.insert(named.who.clone()) {
-                users.push(named);
-            }
-        }
-        match (self.broadcast.unwrap_or_default(), users.is_empty()) {
-            (true, false) => {
-                return invalid("broadcast must not be true if users are given".into());
-            }
-            (false, true) => {
-                return invalid("recipients is required, unless broadcast is true".into());
-            }
-            _ => {}
-        }
-        let (_, messages, problems) = contents(declared, MessageSource::Schedule, settings)?;
-        let audience = self.audience.map(|audience| audience.to_json());
-        Ok(CheckedSend {
-            send_id: self.send_id.map(|SendId(id)| id),
-            problems,
-            campaign_id: campaign,
-            target: Target { users, segment_id: None, audience },
-            messages,
-            subscription_state: SubscriptionState::default(),
-            ignores_capping: false,
-            trigger_properties: common,
         })
     }
 }

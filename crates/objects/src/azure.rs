@@ -163,12 +163,11 @@ impl Azure {
         size: u64,
         body: ByteStream,
         options: &PutOptions,
-    ) -> Result<(), ObjectError> {
+    ) -> Result<Put, ObjectError> {
         let part = part_size(size, self.sizes.part);
         if size <= part {
             let body = collect(body, size).await?;
-            self.put(path, body, options).await?;
-            return Ok(());
+            return self.put(path, body, options).await;
         }
         self.upload(path, in_parts(body, size, part), options).await
     }
@@ -397,6 +396,8 @@ impl Azure {
             | "ServerBusy"
             | "OperationTimedOut"
             | "InternalError"
+            // Another writer of the same blob discarded the blocks.
+            | "InvalidBlockList"
             | "Md5Mismatch" => {
                 ObjectError::Unavailable(format!("{self}: {action} failed for now ({code})"))
             }

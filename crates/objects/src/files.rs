@@ -88,8 +88,8 @@ impl Files {
         size: u64,
         mut body: ByteStream,
         options: &PutOptions,
-    ) -> Result<(), ObjectError> {
-        let (path, sidecar) = (checked_path(path)?, sidecar(options));
+    ) -> Result<Put, ObjectError> {
+        let (path, sidecar, if_absent) = (checked_path(path)?, sidecar(options), options.if_absent);
         let temporary = self.temporary();
         let failed = |error| self.error("write", error);
         let mut file = tokio::fs::File::create_new(&temporary.0).await.map_err(failed)?;
@@ -106,9 +106,10 @@ impl Files {
         }
         file.flush().await.map_err(failed)?;
         file.sync_all().await.map_err(failed)?;
-        self.with_files("write", move |files| files.name(temporary, &path, Some(sidecar), false))
-            .await?;
-        Ok(())
+        self.with_files("write", move |files| {
+            files.name(temporary, &path, Some(sidecar), if_absent)
+        })
+        .await
     }
 
     pub(super) async fn head(&self, path: &str) -> Result<Option<Head>, ObjectError> {

@@ -131,6 +131,12 @@ pub struct Sizes {
 
 const MIB: u64 = 1024 * 1024;
 
+/// Size of an upload's part by default.
+const PART_BYTES: u64 = 8 * MIB;
+
+/// The memory of an upload of a stream: the parts in progress, and the one that is being filled.
+pub const STREAM_MEMORY_BYTES: usize = (stream::PARTS_IN_FLIGHT + 1) * PART_BYTES as usize;
+
 /// Calls the method of the current storage. The futures are boxed because the SDKs' futures are
 /// large, and the compiler cannot prove that they are `Send` across another crate's spawn.
 macro_rules! on_each {
@@ -160,14 +166,14 @@ impl Objects {
     /// A declared bucket. Sends no request.
     pub async fn s3(settings: &S3Settings) -> Result<Self, ObjectError> {
         // S3 copies at most 5 GiB in one request.
-        let sizes = Sizes { part: 8 * MIB, copy: 5 * 1024 * MIB, page: 1000 };
+        let sizes = Sizes { part: PART_BYTES, copy: 5 * 1024 * MIB, page: 1000 };
         Ok(Self::S3(Arc::new(s3::S3::open(settings, sizes).await?)))
     }
 
     /// A declared container. Sends no request.
     pub fn azure(settings: &AzureSettings) -> Result<Self, ObjectError> {
         // Azure copies at most 256 MiB synchronously.
-        let sizes = Sizes { part: 8 * MIB, copy: 256 * MIB, page: 1000 };
+        let sizes = Sizes { part: PART_BYTES, copy: 256 * MIB, page: 1000 };
         Ok(Self::Azure(Arc::new(azure::Azure::open(settings, sizes)?)))
     }
 
@@ -191,23 +197,21 @@ impl Objects {
         on_each!(self, backend => backend.put(key, body, &options))
     }
 
-    /// Writes a large object from a stream, in parts of equal size; a few parts are in memory at
-    /// the same time. `body` must have exactly `size` bytes. If it fails or is cancelled, nothing
-    /// is left behind.
+    /// Writes a large object from a stream, in parts of equal size; at most
+    /// [`STREAM_MEMORY_BYTES`] of it are in memory. `body` must have exactly `size` bytes. If it
+    /// fails or is cancelled, nothing is left behind.
     ///
-    /// The key must belong to the caller: another writer of the same key at the same time may fail.
-    /// Does not support `if_absent`.
+    /// Without `if_absent`, the key must belong to the caller: another writer of the same key at
+    /// the same time may fail. With `if_absent`, several writers are safe. For their sake, Azure
+    /// keeps the invisible blocks of a failed one until it discards them, within a week.
     pub async fn put_stream(
         &self,
         key: &str,
         size: u64,
         body: ByteStream,
         options: PutOptions,
-    ) -> Result<(), ObjectError> {
+    ) -> Result<Put, ObjectError> {
         check_metadata(&options.metadata)?;
-        if options.if_absent {
-            return Err(ObjectError::Settings("a stream cannot be written conditionally".into()));
-        }
         on_each!(self, backend => backend.put_stream(key, size, body, &options))
     }
 
@@ -252,6 +256,16 @@ impl Objects {
             )));
         }
         on_each!(self, backend => backend.delete_prefix(prefix))
+    }
+
+    /// Deletes the unfinished uploads of objects below `prefix`, if the store lists them (S3, but
+    /// not MinIO). Azure discards them after a week.
+    pub async fn abort_uploads(&self, prefix: &str) -> Result<(), ObjectError> {
+        match self {
+            Self::S3(s3) => s3.abort_below(prefix).boxed().await,
+            // Files in progress are deleted with their process.
+            Self::Azure(_) | Self::Files(_) => Ok(()),
+        }
     }
 
     /// A URL at which anyone can GET the object for `valid` (S3: at most 7 days), offered as

@@ -210,12 +210,11 @@ impl S3 {
         size: u64,
         body: ByteStream,
         options: &PutOptions,
-    ) -> Result<(), ObjectError> {
+    ) -> Result<Put, ObjectError> {
         let part = part_size(size, self.sizes.part);
         if size <= part {
             let body = collect(body, size).await?;
-            self.put(path, body, options).await?;
-            return Ok(());
+            return self.put(path, body, options).await;
         }
         let metadata = to_headers(options);
         let upload = self.begin(path, size, content_type(options), metadata).await?;
@@ -223,7 +222,7 @@ impl S3 {
         let parts = in_parts(body, size, part)
             .map_ok(move |(number, bytes)| target.parts.begin(target.clone().part(number, bytes)));
         let parts = parts.try_buffered(PARTS_IN_FLIGHT).try_collect().await;
-        upload.end(parts).await
+        upload.end(parts, options.if_absent).await
     }
 
     pub(super) async fn head(&self, path: &str) -> Result<Option<Head>, ObjectError> {
@@ -304,7 +303,8 @@ impl S3 {
             target.parts.begin(target.clone().copied_part(number, source, range, tag))
         });
         let parts = parts.buffered(PARTS_IN_FLIGHT).boxed().try_collect().await;
-        upload.end(parts).await
+        upload.end(parts, false).await?;
+        Ok(())
     }
 
     pub(super) async fn list(&self, prefix: &str) -> Result<Vec<Entry>, ObjectError> {
@@ -364,7 +364,7 @@ impl S3 {
 
     /// Aborts unfinished uploads whose key begins with `prefix`. MinIO does not list them by
     /// prefix.
-    async fn abort_below(&self, prefix: &str) -> Result<(), ObjectError> {
+    pub(super) async fn abort_below(&self, prefix: &str) -> Result<(), ObjectError> {
         let (mut key_marker, mut id_marker) = (None, None);
         loop {
             let request = self
@@ -421,7 +421,7 @@ impl S3 {
     }
 
     /// Checks the response to a write: some compatible stores ignore SSE-KMS, and would store the
-    /// object without it. Every kind of storage is first used with this kind of write.
+    /// object without it. Copies are not checked: a storage is first used with other writes.
     fn check_encryption(&self, used: Option<&ServerSideEncryption>) -> Result<(), ObjectError> {
         if self.kms_key.is_none() || used == Some(&ServerSideEncryption::AwsKms) {
             return Ok(());

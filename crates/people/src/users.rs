@@ -32,6 +32,7 @@ pub mod activity;
 pub mod activity_rows;
 pub mod consent;
 pub mod devices;
+pub mod erased_rows;
 pub mod find;
 pub mod generate;
 mod hint_rows;

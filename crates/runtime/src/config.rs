@@ -210,7 +210,8 @@ pub struct Exports {
     pub users_per_file: u32,
     /// Parts that one worker exports at the same time. 0 means two for each compute thread.
     pub parts_in_flight: usize,
-    /// Memory of one worker for users' data, in bytes.
+    /// Memory of one worker for users' data, in bytes. A part needs up to 48 MiB. A larger file is
+    /// built in pieces.
     pub memory_bytes: usize,
     /// Attempts at planning, at a part, or at finishing, before the export fails.
     pub attempts: u32,
@@ -491,20 +492,4 @@ impl Config {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn secrets_are_not_printed() {
-        let config = Config {
-            database: Database {
-                url: Some("postgres://u:hidden@h/d".into()),
-                ..Config::default().database
-            },
-            secret_key: Some("hidden".into()),
-            ..Config::default()
-        };
-        assert!(!format!("{config:?}").contains("hidden"));
-        assert!(!serde_json::to_string(&config).unwrap().contains("hidden"));
-    }
-}
+mod tests;

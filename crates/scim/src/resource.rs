@@ -3,8 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
-use uuid::{Builder, Uuid};
+use uuid::Uuid;
 
 use super::group::UserGroup;
 use super::schema::{
@@ -16,6 +15,7 @@ use gateway::scim::PATH;
 use gateway::scim::ScimError;
 use gateway::workspaces;
 use kit::clock::format_time;
+use kit::derived_ids;
 use store::{StoreError, Tx};
 
 pub use super::permissions::{Permissions, Team, UserAppGroup};
@@ -193,11 +193,7 @@ impl AppGroup {
     /// The app group of a workspace. Its id is derived from the name, so it is the same in another
     /// installation with the same file.
     pub fn from_workspace(workspace: &str) -> Self {
-        let hash: [u8; 32] =
-            Sha256::new().chain_update("app group\0").chain_update(workspace).finalize().into();
-        let mut bytes = [0; 16];
-        bytes.copy_from_slice(&hash[..16]);
-        let id = Builder::from_custom_bytes(bytes).into_uuid();
+        let id = derived_ids::v8(&[b"app group\0", workspace.as_bytes()]);
         Self { id: id.to_string(), name: workspace.to_owned() }
     }
 
@@ -364,5 +360,16 @@ impl<R: Resource> Stored<R> {
             }),
         );
         Ok(attributes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_an_app_group_never_changes() {
+        let group = AppGroup::from_workspace("shop");
+        assert_eq!(group.id, "b84a73d9-a2dd-84f4-852a-57ed4204562f");
     }
 }

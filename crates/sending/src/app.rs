@@ -1,9 +1,6 @@
 //! The state of the sending layer.
 
-use std::ops::Deref;
 use std::sync::Arc;
-
-use axum::extract::FromRef;
 
 use crate::inbound::RecentUnsubscribes;
 
@@ -19,6 +16,8 @@ pub struct State {
     pub(crate) recent_unsubscribes: Arc<RecentUnsubscribes>,
 }
 
+gateway::layer!(messages);
+
 impl App {
     pub fn new(messages: messages::app::App) -> Self {
         Self(Arc::new(State { messages, recent_unsubscribes: Arc::default() }))
@@ -28,34 +27,5 @@ impl App {
     /// to the store, a separate queue of requests, and separate processor permits.
     pub fn for_transactional(&self) -> Self {
         self.with_runtime(self.runtime.for_transactional())
-    }
-
-    /// The same state on another runtime: other resources, another clock.
-    pub fn with_runtime(&self, runtime: runtime::app::App) -> Self {
-        let messages = self.messages.with_runtime(runtime);
-        Self(Arc::new(State { messages, ..State::clone(self) }))
-    }
-}
-
-impl Deref for App {
-    type Target = State;
-
-    fn deref(&self) -> &State {
-        &self.0
-    }
-}
-
-impl Deref for State {
-    type Target = messages::app::App;
-
-    fn deref(&self) -> &messages::app::App {
-        &self.messages
-    }
-}
-
-// What the extractors of the gateway need.
-impl FromRef<App> for gateway::app::App {
-    fn from_ref(app: &App) -> Self {
-        app.gateway.clone()
     }
 }

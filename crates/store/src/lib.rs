@@ -5,6 +5,8 @@
 //! | this file | [`Store`], transactions ([`Tx`]), errors; [`on!`](crate::on) and [`execute!`](crate::execute) |
 //! | [`claims`], [`wake`] | rows shared among workers, with leases; waking the workers that wait for them |
 //! | [`columns`], [`insert`], [`documents`] | rows to structs; many rows at once; JSON in columns, by version |
+//! | [`fetch_listed!`](crate::fetch_listed) | the rows whose column has one of many values |
+//! | [`batches`] | the same statement of many requests as one |
 //! | [`cache`] | values of the store in a process, refreshed in the background |
 //! | [`retention`] | deletes old rows, some in each transaction |
 //! | [`migrate`], [`inspect`] | the schema's version; checks of a database before its use |
@@ -19,12 +21,14 @@
 //!
 //! Start with [`Store::write`], then read [`claims`].
 
+pub mod batches;
 pub mod cache;
 pub mod claims;
 pub mod columns;
 pub mod documents;
 pub mod insert;
 pub mod inspect;
+mod listed;
 pub mod migrate;
 pub mod pools;
 pub mod retention;

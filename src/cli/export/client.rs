@@ -13,8 +13,8 @@ use url::Url;
 
 use super::events::Events;
 use exports::status::is_object_prefix;
-use exports::verify::Trust;
 use kit::words::count;
+use proof::verify::Trust;
 
 /// How long the client retries if the service is down or asks for a retry.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(60);

@@ -18,9 +18,9 @@ use super::{archive, wait};
 use crate::cli::progress::{Progress, Unit};
 use crate::cli::{CommandResult, Error};
 use crate::shutdown;
-use exports::manifest::{ARCHIVE_SUFFIX, CHECKSUMS_SUFFIX, MANIFEST_SUFFIX, SIGNATURE_SUFFIX};
-use exports::verify::source::ExportAddress;
-use exports::verify::{Source, Trust};
+use proof::manifest::{ARCHIVE_SUFFIX, CHECKSUMS_SUFFIX, MANIFEST_SUFFIX, SIGNATURE_SUFFIX};
+use proof::verify::source::ExportAddress;
+use proof::verify::{Source, Trust};
 
 /// The objects next to the archive. The manifest is the last one to get its name.
 const PROOFS: [&str; 3] = [CHECKSUMS_SUFFIX, SIGNATURE_SUFFIX, MANIFEST_SUFFIX];
@@ -190,7 +190,7 @@ impl Task<'_> {
         let mut has_manifest = false;
         for suffix in PROOFS {
             let name = self.name(suffix);
-            let content = source.read(&name, exports::verify::MAX_MANIFEST).await?;
+            let content = source.read(&name, proof::verify::MAX_MANIFEST).await?;
             if let Some(content) = content {
                 fs::write(folder.join(&name), content).await?;
                 has_manifest |= suffix == MANIFEST_SUFFIX;

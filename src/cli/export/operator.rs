@@ -175,6 +175,7 @@ fn details(export: &ListedExport, now: i64) -> serde_json::Result<String> {
         ("age", print::age(from_ms(export.job.requested_at), from_ms(now))),
         ("requested", text("requested_at")),
         ("started", text("started_at")),
+        ("late since", text("late_at")),
         ("finished", text("finished_at")),
         ("expected end", text("estimated_end")),
         ("url expires", text("expires_at")),

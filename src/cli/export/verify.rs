@@ -10,12 +10,12 @@ use super::client;
 use crate::cli::progress::{Progress, Unit};
 use crate::cli::{CommandResult, Error};
 use crate::config::ConfigError;
-use exports::verify::source::ExportAddress;
-use exports::verify::{self, Report, Source, Trust, VerifyError};
 use kit::secrets::SecretKey;
 use kit::sshsig::AllowedSigners;
 use kit::words::count;
 use objects::{ObjectError, Objects};
+use proof::verify::source::ExportAddress;
+use proof::verify::{self, Report, Source, Trust, VerifyError};
 
 #[derive(clap::Args)]
 pub(super) struct Verify {

@@ -1,6 +1,8 @@
 //! Holds an export against what was imported. It knows the API's rules on its own: plain
 //! trees of JSON, and nothing of the program's.
 
+mod manifest;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -98,52 +100,12 @@ pub async fn own_files(
     let mut hashes = BTreeMap::new();
     for key in own_keys(storage, segment, extension, wanted).await {
         let file = storage.get(&key).await;
-        hashes.insert(key.clone(), hex(&Sha256::digest(&file)));
+        hashes.insert(key.clone(), hex::encode(Sha256::digest(&file)));
         files.push(unpack(&key, &file, extension));
     }
-    check_proof(storage, &hashes, wanted).await;
+    manifest::check(storage, &hashes, wanted).await;
     files.sort_by(|a, b| a.name.cmp(&b.name));
     files
-}
-
-/// The manifest, the checksums and the signature of an export in own storage, next to its folder:
-/// they have exactly these files.
-async fn check_proof(
-    storage: &TestStorage,
-    hashes: &BTreeMap<String, String>,
-    wanted: &ExpectedExport<'_>,
-) {
-    let is_proof = |key: &String| {
-        let (_, name) = key.rsplit_once('/').unwrap_or_default();
-        name.strip_prefix(wanted.prefix).is_some_and(|suffix| PROOFS.contains(&suffix))
-    };
-    let proofs: Vec<String> = storage.list().await.into_iter().filter(is_proof).collect();
-    let [sums, manifest_key, signature] = &proofs[..] else { panic!("{proofs:?}") };
-    let folder = manifest_key.rsplit_once('/').expect("a folder").0;
-    let bytes = storage.get(manifest_key).await;
-    let signature = String::from_utf8(storage.get(signature).await).expect("text");
-    kit::sshsig::verify(&signature, "longshore-export", &bytes).expect("the manifest is signed");
-    let manifest: Value = serde_json::from_slice(&bytes).expect("JSON");
-    let files = manifest["files"].as_array().expect("files");
-    let with_key = files.iter().filter(|file| file["key"].is_string());
-    let found: BTreeMap<String, String> = with_key
-        .map(|file| {
-            let text = |name: &str| file[name].as_str().expect(name).to_owned();
-            (format!("{folder}/{}", text("key")), text("sha256"))
-        })
-        .collect();
-    assert_eq!(&found, hashes, "{manifest_key}");
-    let users: u64 = files.iter().filter_map(|file| file["users"].as_u64()).sum();
-    assert_eq!(manifest["counts"]["exported"], users, "{manifest_key}");
-    let sums = String::from_utf8(storage.get(sums).await).expect("text");
-    for (key, hash) in hashes {
-        let line = format!("{hash}  {}\n", key.strip_prefix(folder).expect("a key")[1..].trim());
-        assert!(sums.contains(&line), "{sums} lacks {line}");
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The keys of an export's files: that they lie where they should, and are called so.

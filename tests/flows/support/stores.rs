@@ -63,8 +63,7 @@ async fn template() -> String {
         name + &read(file)
     });
     let hash = Sha256::digest(files.collect::<String>());
-    let name =
-        format!("template_{}", hash[..8].iter().map(|b| format!("{b:02x}")).collect::<String>());
+    let name = format!("template_{}", hex::encode(&hash[..8]));
     let server = PgConnection::connect(&servers::variable("LONGSHORE_TEST_POSTGRES")).await;
     let mut server = server.expect("PostgreSQL answers: scripts/services start");
     // One run makes it while others wait; what was cut off leaves one of another name.

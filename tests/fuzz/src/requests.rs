@@ -10,15 +10,14 @@ use super::{Accepted, body, check_reason, check_refusal, refused, seeds, text};
 use longshore::audience::Audience;
 use longshore::campaigns;
 use longshore::config::Config;
-use longshore::exports;
-use longshore::exports::fields::FieldSet;
 use longshore::exports::ids;
-use longshore::exports::request::ExportOptions;
+use longshore::exports::request::{ExportOptions, RequestedUsers};
 use longshore::gateway::idempotency::header::{IDEMPOTENCY_KEY, read as read_key};
 use longshore::gateway::{address, bearer, fields};
 use longshore::messages::live_activity::request::StartRequest;
 use longshore::messages::order::Target;
 use longshore::outbound::{check_address, check_stored_address};
+use longshore::proof::fields::FieldSet;
 use longshore::schedules::change::ScheduleKey;
 use longshore::schedules::request::CanvasRequest;
 use longshore::sms::PhoneNumber;
@@ -60,13 +59,13 @@ pub fn export(bytes: &[u8]) -> Option<Accepted> {
 pub fn export_segment(bytes: &[u8]) -> Option<Accepted> {
     let members = members(bytes)?;
     let check = |address: &str| check_address(address, &CONFIG).map(String::from);
-    let (audience, _, wanted) = match ExportOptions::read_with_target(&members, 1, check) {
+    let (users, wanted) = match ExportOptions::read_with_users(&members, 1, check) {
         Ok(read) => read,
         Err(error) => return refused(&error),
     };
     FieldSet::parse(&wanted.fields).expect("the fields are known");
-    if let exports::Audience::Connected(tree) = audience {
-        Audience::read(&tree).expect("an accepted audience can be read again");
+    if let RequestedUsers::Audience { conditions, .. } = users {
+        Audience::read(&conditions).expect("an accepted audience can be read again");
     }
     Some(Accepted)
 }

@@ -10,7 +10,9 @@ use super::items::ItemDocument;
 use super::{Catalog, Field};
 use store::documents::parsed;
 use store::retention::OldRows;
-use store::{ByteBudget, StoreError, Tx, execute, from_row, insert_rows, old_rows, on, to_json};
+use store::{
+    ByteBudget, StoreError, Tx, execute, fetch_listed, from_row, insert_rows, old_rows, on, to_json,
+};
 
 /// The class of the catalogs' advisory locks in PostgreSQL; the other part is the id. Advisory
 /// locks are granted in the order of their requests; a shared row lock is granted immediately if
@@ -85,21 +87,12 @@ pub async fn share(tx: &mut Tx, ids: &[i32]) -> Result<Vec<Catalog>, StoreError>
     const LOCK: &str =
         "SELECT pg_advisory_xact_lock_shared($1, id) FROM unnest($2::integer[]) AS c (id)";
     take_locks(tx, LOCK, ids).await?;
-    let rows: Vec<CatalogColumns> = match tx {
-        Tx::Postgres(tx) => {
-            let sql = "SELECT id, workspace_id, name, fields FROM catalogs WHERE id = ANY($1)";
-            sqlx::query_as(sql).bind(ids).fetch_all(&mut **tx).await?
-        }
-        Tx::Sqlite(tx) => {
-            sqlx::query_as(
-                "SELECT id, workspace_id, name, fields FROM catalogs
-                 WHERE id IN (SELECT wanted.value FROM json_each($1) AS wanted)",
-            )
-            .bind(to_json(&ids)?)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-    };
+    let rows: Vec<CatalogColumns> = fetch_listed!(
+        tx,
+        query_as,
+        plain(ids),
+        "SELECT id, workspace_id, name, fields FROM catalogs WHERE id"
+    );
     rows.into_iter().map(catalog).collect()
 }
 
@@ -109,19 +102,13 @@ pub async fn named(
     workspace: i32,
     names: &[&str],
 ) -> Result<Vec<(i32, String, i64)>, StoreError> {
-    Ok(match tx {
-        Tx::Postgres(tx) => {
-            let sql = "SELECT id, name, created_at FROM catalogs
-                       WHERE workspace_id = $1 AND name = ANY($2)";
-            sqlx::query_as(sql).bind(workspace).bind(names).fetch_all(&mut **tx).await?
-        }
-        Tx::Sqlite(tx) => {
-            let sql = "SELECT id, name, created_at FROM catalogs
-                       WHERE workspace_id = $1
-                         AND name IN (SELECT wanted.value FROM json_each($2) AS wanted)";
-            sqlx::query_as(sql).bind(workspace).bind(to_json(names)?).fetch_all(&mut **tx).await?
-        }
-    })
+    Ok(fetch_listed!(
+        tx,
+        query_as,
+        plain(names),
+        "SELECT id, name, created_at FROM catalogs WHERE workspace_id = $2 AND name",
+        workspace
+    ))
 }
 
 /// Takes locks one after the other. SQLite has one writer at a time, and needs no locks.

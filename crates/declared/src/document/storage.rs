@@ -58,60 +58,63 @@ pub(crate) struct S3 {
     pub sse_kms_key_id: Option<String>,
 }
 
-/// Azure Blob Storage, with an access key or a SAS token.
-#[derive(Deserialize, JsonSchema)]
-pub(crate) struct Azure {
-    #[serde(deserialize_with = "checked::<Account, _>")]
-    pub account: String,
-    #[serde(deserialize_with = "checked::<Container, _>")]
-    pub container: String,
-    /// The account's access key, in base64.
-    #[serde(default, deserialize_with = "optional::<AzureKey, _>")]
-    pub access_key: Option<String>,
-    /// A shared access signature that may read, write, create, list and delete.
-    #[serde(default, deserialize_with = "optional::<SasToken, _>")]
-    pub sas_token: Option<String>,
-    /// The URL of the account. Default: `https://<account>.blob.core.windows.net`.
-    #[serde(default, deserialize_with = "optional::<Endpoint, _>")]
-    pub endpoint: Option<String>,
-    /// Whether exports go to this container. Otherwise they go to S3 if it is configured; without
-    /// S3, they have a download URL.
-    #[serde(default)]
-    pub default_export_destination: bool,
+/// Defines a type with the fields of every Azure storage, and their stored form. The file's reader
+/// does not flatten types, so each type needs fields of its own.
+macro_rules! azure {
+    ($(#[$attribute:meta])* $name:ident { $($more:tt)* }) => {
+        $(#[$attribute])*
+        #[derive(Deserialize, JsonSchema)]
+        pub(crate) struct $name {
+            #[serde(deserialize_with = "checked::<Account, _>")]
+            pub account: String,
+            #[serde(deserialize_with = "checked::<Container, _>")]
+            pub container: String,
+            /// The account's access key, in base64.
+            #[serde(default, deserialize_with = "optional::<AzureKey, _>")]
+            pub access_key: Option<String>,
+            /// A shared access signature that may read, write, create, list and delete.
+            #[serde(default, deserialize_with = "optional::<SasToken, _>")]
+            pub sas_token: Option<String>,
+            /// The URL of the account. Default: `https://<account>.blob.core.windows.net`.
+            #[serde(default, deserialize_with = "optional::<Endpoint, _>")]
+            pub endpoint: Option<String>,
+            $($more)*
+        }
+
+        impl $name {
+            fn settings(&self) -> Settings {
+                Settings::Azure(AzureSettings {
+                    account: self.account.clone(),
+                    container: self.container.clone(),
+                    access_key: self.access_key.clone(),
+                    sas_token: self.sas_token.clone(),
+                    endpoint: self.endpoint.clone(),
+                    ..AzureSettings::default()
+                })
+            }
+        }
+    };
 }
 
-/// Azure Blob Storage with a name, so it is never the default destination. The file's reader does
-/// not flatten types, so the other fields are those of [`Azure`] again.
-#[derive(Deserialize, JsonSchema)]
-pub(crate) struct NamedAzure {
-    #[serde(deserialize_with = "checked::<Account, _>")]
-    pub account: String,
-    #[serde(deserialize_with = "checked::<Container, _>")]
-    pub container: String,
-    /// The account's access key, in base64.
-    #[serde(default, deserialize_with = "optional::<AzureKey, _>")]
-    pub access_key: Option<String>,
-    /// A shared access signature that may read, write, create, list and delete.
-    #[serde(default, deserialize_with = "optional::<SasToken, _>")]
-    pub sas_token: Option<String>,
-    /// The URL of the account. Default: `https://<account>.blob.core.windows.net`.
-    #[serde(default, deserialize_with = "optional::<Endpoint, _>")]
-    pub endpoint: Option<String>,
+azure! {
+    /// Azure Blob Storage, with an access key or a SAS token.
+    Azure {
+        /// Whether exports go to this container. Otherwise they go to S3 if it is configured; without
+        /// S3, they have a download URL.
+        #[serde(default)]
+        pub default_export_destination: bool,
+    }
+}
+
+azure! {
+    /// Azure Blob Storage with a name, so it is never the default destination.
+    NamedAzure {}
 }
 
 impl Storage {
     /// The stored settings. With own storage there is no download URL.
     pub(crate) fn settings(&self) -> impl Iterator<Item = Settings> {
-        let azure = self.azure.as_ref().map(|azure| {
-            Settings::Azure(AzureSettings {
-                account: azure.account.clone(),
-                container: azure.container.clone(),
-                access_key: azure.access_key.clone(),
-                sas_token: azure.sas_token.clone(),
-                endpoint: azure.endpoint.clone(),
-                ..AzureSettings::default()
-            })
-        });
+        let azure = self.azure.as_ref().map(Azure::settings);
         self.s3.as_ref().map(S3::settings).into_iter().chain(azure)
     }
 }
@@ -137,19 +140,6 @@ impl S3 {
             path_style: self.path_style,
             sse_kms_key_id: self.sse_kms_key_id.clone(),
             ..S3Settings::default()
-        })
-    }
-}
-
-impl NamedAzure {
-    fn settings(&self) -> Settings {
-        Settings::Azure(AzureSettings {
-            account: self.account.clone(),
-            container: self.container.clone(),
-            access_key: self.access_key.clone(),
-            sas_token: self.sas_token.clone(),
-            endpoint: self.endpoint.clone(),
-            ..AzureSettings::default()
         })
     }
 }

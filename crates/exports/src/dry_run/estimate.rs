@@ -5,17 +5,24 @@ use serde::Serialize;
 
 use super::sample::{Lines, Sample, Stretch};
 use crate::dry_run_rows::PastExport;
+use proof::fields::{ACTIVITY_FIELDS, FieldSet};
 
-/// Users per second if no export of the installation has a measured speed
-/// (docs/explanation/sizing.md): for fields with and without purchases and custom events.
-const DEFAULT_RATE: f64 = 70_000.0;
-const DEFAULT_RATE_WITH_ACTIVITY: f64 = 50_000.0;
+/// Milliseconds of an export on two processors that do nothing else (docs/explanation/sizing.md):
+/// for its start and end, for each user, for each field of its document, for its purchases and
+/// custom events, and for each user that the plan checks against a condition.
+const START_MS: f64 = 100.0;
+const USER_MS: f64 = 0.0078;
+const FIELD_MS: f64 = 0.0002;
+const ACTIVITY_MS: f64 = 0.0078;
+const CHECK_MS: f64 = 0.0059;
 
-/// Users per second that a plan reads to find those of an audience.
-const DEFAULT_MATCH_RATE: f64 = 100_000.0;
+/// The most fields of a document that count: single custom attributes cost no more than all.
+const MAX_FIELDS: usize = 24;
 
-/// An export that had less than this share of the users says little about the time of this one.
-const COMPARABLE: i64 = 10;
+/// A past export says little about the time of this one if less than this share of it is expected,
+/// and too little to measure a speed.
+const COMPARABLE: f64 = 0.1;
+const MEASURABLE_MS: f64 = 500.0;
 
 /// Standard deviations of the range in which the number of users is with 95% confidence.
 const DEVIATIONS: f64 = 1.96;
@@ -167,41 +174,62 @@ pub(super) fn bytes(users: i64, files: i64, past: &[PastExport], lines: &Lines) 
 
 /// What is known about the speed of an export.
 pub(super) struct Speed<'a> {
+    pub fields: &'a FieldSet,
+    /// The users that the plan checks.
+    pub checked_users: i64,
     /// Past exports of the same request.
     pub past: &'a [PastExport],
-    /// Users and milliseconds of other exports that need the same data of users.
-    pub others: &'a [(i64, i64)],
-    pub needs_activity: bool,
-    /// The users that the plan reads.
-    pub searched_users: i64,
+    /// Other exports, whose plans checked no users.
+    pub others: &'a [Measured],
 }
 
-/// Estimates the seconds from the start to the end of the export.
+/// The milliseconds of a past export: by the constants, and in truth.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured {
+    pub expected: f64,
+    pub ms: i64,
+}
+
+impl Measured {
+    fn factor(&self) -> f64 {
+        self.ms as f64 / self.expected
+    }
+}
+
+/// The milliseconds of an export whose plan checks no users.
+pub(super) fn expected_ms(users: i64, fields: &FieldSet) -> f64 {
+    let of_document = fields.members().filter(|member| !ACTIVITY_FIELDS.contains(member)).count();
+    let field_count = (of_document + fields.attributes().len()).min(MAX_FIELDS);
+    let activity = if fields.needs_activity() { ACTIVITY_MS } else { 0.0 };
+    START_MS + users as f64 * (USER_MS + FIELD_MS * field_count as f64 + activity)
+}
+
+/// Estimates the seconds from the start to the end of the export: those of two processors, times the
+/// factor by which past exports were slower. The check of users does not get faster with more
+/// processors, so only exports of the same request, which did it, say how long it takes.
 pub(super) fn seconds(users: i64, speed: &Speed<'_>) -> Estimate {
-    let is_comparable = |export: &&PastExport| export.users >= users / COMPARABLE;
-    let past: Vec<f64> = speed
-        .past
-        .iter()
-        .filter(is_comparable)
-        .map(|export| export.ms as f64 / export.users as f64)
-        .collect();
-    let count = past.len() as i64;
-    let (seconds, based_on) = if let Some(per_user) = median(past) {
-        (users as f64 * per_user / 1_000.0, Basis::new(Source::PastExports, count))
-    } else {
-        let others = speed.others.iter().map(|&(users, ms)| users as f64 * 1_000.0 / ms as f64);
-        let (rate, based_on) = match median(others.collect()) {
-            // Their number would say something about other workspaces.
-            Some(rate) => (rate, Basis { source: Source::PastExports, count: None }),
-            None => {
-                let is_slow = speed.needs_activity;
-                let rate = if is_slow { DEFAULT_RATE_WITH_ACTIVITY } else { DEFAULT_RATE };
-                (rate, Basis { source: Source::Default, count: None })
-            }
-        };
-        (users as f64 / rate + speed.searched_users as f64 / DEFAULT_MATCH_RATE, based_on)
+    let checks = speed.checked_users as f64 * CHECK_MS;
+    let rest = expected_ms(users, speed.fields);
+    let threshold = (COMPARABLE * (checks + rest)).min(MEASURABLE_MS);
+    let factors = |exports: Vec<Measured>| -> Vec<f64> {
+        let comparable = exports.iter().filter(|export| export.expected >= threshold);
+        comparable.map(Measured::factor).collect()
     };
-    Estimate { estimated: (seconds.ceil() as i64).max(1), based_on }
+    let past = speed.past.iter().map(|export| Measured {
+        expected: checks + expected_ms(export.users, speed.fields),
+        ms: export.ms,
+    });
+    let past = factors(past.collect());
+    let count = past.len() as i64;
+    let (ms, based_on) = if let Some(factor) = median(past) {
+        ((checks + rest) * factor, Basis::new(Source::PastExports, count))
+    } else if let Some(factor) = median(factors(speed.others.to_vec())) {
+        // Their number would say something about other workspaces.
+        (checks + rest * factor, Basis { source: Source::PastExports, count: None })
+    } else {
+        (checks + rest, Basis { source: Source::Default, count: None })
+    };
+    Estimate { estimated: ((ms / 1_000.0).round() as i64).max(1), based_on }
 }
 
 fn median(mut numbers: Vec<f64>) -> Option<f64> {
@@ -270,8 +298,8 @@ mod tests {
         assert_eq!(none.estimated, 0);
         let [low, high] = none.between.unwrap();
         assert!(low == 0 && (100..1_000).contains(&high), "{high}");
-        let one = users(&sample(&[10_000], &[(200, 1)]), true);
-        assert_eq!(one.between.unwrap()[0], 1, "the user who was found");
+        let single = users(&sample(&[10_000], &[(200, 1)]), true);
+        assert_eq!(single.between.unwrap()[0], 1, "the user who was found");
     }
 
     #[test]
@@ -298,21 +326,84 @@ mod tests {
         assert_eq!(bytes(0, 0, &[], &Lines::default()).estimated, 0);
     }
 
+    fn fields(names: &[&str]) -> FieldSet {
+        FieldSet::parse(&names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap()
+    }
+
+    fn speed(fields: &FieldSet) -> Speed<'_> {
+        Speed { fields, checked_users: 0, past: &[], others: &[] }
+    }
+
+    /// The measured exports, on two processors.
+    #[test]
+    fn the_defaults_are_near_the_measured_exports() {
+        let all: Vec<&str> = proof::fields::record().collect();
+        let document = proof::fields::record().filter(|name| !ACTIVITY_FIELDS.contains(name));
+        let document: Vec<&str> = document.collect();
+        for (users, checked_users, names, measured) in [
+            (3_000_000, 0, &all[..], 61.5),
+            (3_000_000, 0, &document[..], 38.1),
+            (3_000_000, 0, &document[..5], 26.4),
+            (3_000, 300_000, &all[..], 2.06),
+            (30_000, 3_000_000, &all[..], 18.1),
+            (1_800_000, 3_000_000, &all[..], 54.9),
+        ] {
+            let fields = fields(names);
+            let estimate = seconds(users, &Speed { checked_users, ..speed(&fields) });
+            assert_eq!(estimate.based_on.source, Source::Default);
+            let difference = (estimate.estimated as f64 - measured).abs() / measured;
+            assert!(difference < 0.1, "{} instead of {measured} for {names:?}", estimate.estimated);
+        }
+        assert_eq!(seconds(0, &speed(&fields(&["email"]))).estimated, 1);
+    }
+
     #[test]
     fn seconds_prefer_exports_of_the_same_request() {
-        let past = [PastExport { users: 100_000, bytes: 1, ms: 4_000 }];
-        let speed = |past, others| Speed { past, others, needs_activity: false, searched_users: 0 };
-        let same = seconds(200_000, &speed(&past, &[(1_000, 1_000)]));
-        assert_eq!((same.estimated, same.based_on.source), (8, Source::PastExports));
-        // It was too small to be compared.
-        let other = seconds(2_000_000, &speed(&past, &[(100_000, 1_000)]));
-        assert_eq!(other.estimated, 20);
+        let email = fields(&["email"]);
+        let other = |users, ms| Measured { expected: expected_ms(users, &email), ms };
+        let past = [PastExport { users: 200_000, bytes: 1, ms: 40_000 }];
+        let (fast, slow) = ([other(200_000, 1_000)], [other(400_000, 9_000)]);
+        let with = |past, others| Speed { past, others, ..speed(&email) };
+        let same = seconds(200_000, &with(&past, &fast));
+        assert_eq!((same.estimated, same.based_on.source), (40, Source::PastExports));
+        // Its start takes as long as that of a larger one.
+        let larger = seconds(400_000, &with(&past, &[])).estimated;
+        assert!((75..80).contains(&larger), "{larger}");
         // How many exports others have is not the customer's business.
-        assert_eq!((same.based_on.count, other.based_on.count), (Some(1), None));
-        let default = seconds(2_000_000, &speed(&[], &[]));
-        assert_eq!(default.based_on.source, Source::Default);
-        let searched = Speed { searched_users: 10_000_000, ..speed(&[], &[]) };
-        assert_eq!(seconds(2_000_000, &searched).estimated, default.estimated + 100);
-        assert_eq!(seconds(0, &speed(&[], &[])).estimated, 1);
+        let learned = seconds(400_000, &with(&[], &slow));
+        assert_eq!((learned.estimated, learned.based_on.source), (9, Source::PastExports));
+        assert_eq!((same.based_on.count, learned.based_on.count), (Some(1), None));
+    }
+
+    /// Most of the time of a small export is that of its start.
+    #[test]
+    fn small_exports_say_nothing_about_large_ones() {
+        let email = fields(&["email"]);
+        let past = [PastExport { users: 1_000, bytes: 1, ms: 900 }];
+        let others = [Measured { expected: expected_ms(1_000, &email), ms: 900 }];
+        let large = seconds(3_000_000, &Speed { past: &past, others: &others, ..speed(&email) });
+        assert_eq!(large.based_on.source, Source::Default);
+        let small = seconds(2_000, &Speed { past: &past, ..speed(&email) });
+        assert_eq!((small.estimated, small.based_on.count), (1, Some(1)));
+    }
+
+    #[test]
+    fn other_fields_and_other_segments_have_another_speed() {
+        let (email, all) = (fields(&["email"]), fields(&["email", "purchases"]));
+        // Twice as slow as two processors, whatever the fields.
+        let ms = 2.0 * expected_ms(1_000_000, &email);
+        let others = [Measured { expected: ms / 2.0, ms: ms as i64 }];
+        let estimate = seconds(1_000_000, &Speed { others: &others, ..speed(&all) });
+        let expected = 2.0 * expected_ms(1_000_000, &all) / 1_000.0;
+        assert!((estimate.estimated as f64 - expected).abs() <= 1.0, "{estimate:?} {expected}");
+        // Of a segment that became ten times as large, the plan checks as many users as before.
+        let past = [PastExport { users: 3_000, bytes: 1, ms: 18_000 }];
+        let segment = Speed { checked_users: 3_000_000, past: &past, ..speed(&email) };
+        let grown = seconds(30_000, &segment);
+        assert!((18..20).contains(&grown.estimated), "{grown:?}");
+        // An installation with more processors checks them no faster.
+        let fast = [Measured { expected: 50_000.0, ms: 5_000 }];
+        let checked = seconds(30_000, &Speed { past: &[], others: &fast, ..segment });
+        assert!((17..20).contains(&checked.estimated), "{checked:?}");
     }
 }

@@ -343,7 +343,7 @@ mod tests {
     use jiff::civil::date;
 
     use super::*;
-    use crate::fields::FieldSet;
+    use proof::fields::FieldSet;
 
     #[test]
     fn stretches_have_each_user_equally_often() {
@@ -382,15 +382,15 @@ mod tests {
         };
         let empty = new(5_000).finish().unwrap();
         assert_eq!((empty.users, empty.files, empty.bytes), (0, 0, 0));
-        let mut one = new(5_000);
-        write(&mut one, 100);
-        let one = one.finish().unwrap();
-        assert_eq!((one.users, one.files, one.empty_file), (100, 1, empty.empty_file));
-        let mut several = new(30);
-        write(&mut several, 100);
-        let several = several.finish().unwrap();
-        assert_eq!((several.users, several.files), (100, 4));
-        assert!(several.bytes > one.bytes && one.bytes > one.empty_file, "{one:?} {several:?}");
+        let mut writer = new(5_000);
+        write(&mut writer, 100);
+        let large = writer.finish().unwrap();
+        assert_eq!((large.users, large.files, large.empty_file), (100, 1, empty.empty_file));
+        let mut writer = new(30);
+        write(&mut writer, 100);
+        let small = writer.finish().unwrap();
+        assert_eq!((small.users, small.files), (100, 4));
+        assert!(small.bytes > large.bytes && large.bytes > large.empty_file, "{large:?} {small:?}");
         // The lines of the next stretch still count.
         let mut limited = new(5_000);
         limited.lines_left = 10;

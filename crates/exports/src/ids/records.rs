@@ -179,7 +179,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fields::FieldSet;
+    use proof::fields::FieldSet;
 
     #[test]
     fn users_are_the_lines_of_an_export_without_the_unreadable_ones() {

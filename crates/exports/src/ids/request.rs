@@ -5,12 +5,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::fields::{self, FieldSet};
 use crate::request::FieldNames;
 use gateway::ApiError;
 use gateway::formats::{Identifier, List, UserAlias};
 use people::users::mentions::Mention;
 use people::users::profile::check;
+use proof::fields::{self, FieldSet};
 
 /// Maximum number of identifiers in a request.
 const MAX: usize = 50;
@@ -238,10 +238,10 @@ mod tests {
         let request = read(body.as_object().unwrap().clone(), Some("their_id")).unwrap();
         assert_eq!(request.mentions().len(), 1);
         assert_eq!(request.fields().unwrap().service_id_name(), "their_id");
-        let one = json!({ "their_id": id });
-        let request = read(one.as_object().unwrap().clone(), Some("their_id")).unwrap();
+        let aliased = json!({ "their_id": id });
+        let request = read(aliased.as_object().unwrap().clone(), Some("their_id")).unwrap();
         assert_eq!(request.mentions().len(), 1);
-        assert_eq!(refused(one, None).0, Code::InvalidField);
+        assert_eq!(refused(aliased, None).0, Code::InvalidField);
         let both = json!({ "service_ids": [id], "their_ids": [id] });
         assert_eq!(refused(both, Some("their_id")).0, Code::InvalidField);
     }

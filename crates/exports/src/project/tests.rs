@@ -5,8 +5,8 @@ use proptest::sample::subsequence;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fields::record;
 use kit::clock;
+use proof::fields::record;
 
 const SERVICE: Uuid = Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0001);
 const DAY_MS: i64 = 86_400_000;

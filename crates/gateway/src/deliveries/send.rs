@@ -14,7 +14,7 @@ use super::{
 use crate::app::App;
 use crate::workspaces::channels;
 use crate::workspaces::notify::Receiver;
-use crate::workspaces::settings::{self, Settings, SigningSecrets};
+use crate::workspaces::settings::{self, Settings, SignedAddress, SigningSecrets};
 use kit::retry::Retry as _;
 use runtime::outbound::{Failure, check_stored_address, signature};
 use store::StoreError;
@@ -49,8 +49,8 @@ pub struct EmailContent {
 pub(super) enum Unsent {
     /// It is retried.
     Failed(Failure),
-    /// The workspace no longer declares the receiver of a notification.
-    Undeclared,
+    /// The workspace file no longer declares the receiver, at this path.
+    Undeclared(&'static str),
 }
 
 impl From<Failure> for Unsent {
@@ -70,7 +70,7 @@ pub(super) async fn send_until_stopped(
     if stop.is_cancelled() {
         return Ok(None);
     }
-    let (settings, receiver) = match read(app, delivery).await {
+    let (settings, target) = match read(app, delivery).await {
         Ok(read) => read,
         Err(error) if error.needs_newer_version() => return Err(error),
         Err(error) => {
@@ -78,14 +78,15 @@ pub(super) async fn send_until_stopped(
             return Ok(Some(Err(Failure::no_response(text).into())));
         }
     };
-    if receiver.is_none() && is_notification(&delivery.kind) {
-        return Ok(Some(Err(Unsent::Undeclared)));
-    }
+    let target = match target {
+        Ok(target) => target,
+        Err(path) => return Ok(Some(Err(Unsent::Undeclared(path)))),
+    };
     let sent = async {
         match delivery.kind.as_str() {
             EMAIL_NOTIFICATION => send_email(emails, delivery, &settings).await,
             _ => {
-                let (url, headers) = prepare(app, delivery, &settings, receiver.as_ref())?;
+                let (url, headers) = prepare(app, delivery, &settings, &target)?;
                 app.sender.post(url, headers, delivery.body.clone(), &app.clock).await
             }
         }
@@ -96,24 +97,42 @@ pub(super) async fn send_until_stopped(
     })
 }
 
-fn is_notification(kind: &str) -> bool {
-    matches!(kind, EXPORT_NOTIFICATION | SLACK_NOTIFICATION | EMAIL_NOTIFICATION)
+/// Where a delivery goes.
+enum Target {
+    /// The URL of the delivery, which a request named.
+    Requested,
+    /// The one receiver of the workspace's postbacks: its URL may have changed since the delivery
+    /// was stored.
+    Postback(SignedAddress),
+    /// The receiver of a notification.
+    Notification(Receiver),
 }
 
-/// The workspace's settings, and the receiver of a notification. The receiver does not come from the
-/// cache, because the delivery ends without one.
+/// The workspace's settings, and the target or the path at which the file no longer declares it. The
+/// target does not come from the cache, because the delivery ends without one.
 async fn read(
     app: &App,
     delivery: &Delivery,
-) -> Result<(Arc<Settings>, Option<Receiver>), StoreError> {
+) -> Result<(Arc<Settings>, Result<Target, &'static str>), StoreError> {
     let settings = settings::find(app, delivery.workspace_id).await?;
-    if !is_notification(&delivery.kind) {
-        return Ok((settings, None));
-    }
     let mut tx = app.store.snapshot().await?;
-    let receivers = channels::notified(&mut tx, &app.secrets, delivery.workspace_id).await?;
+    let target = match delivery.kind.as_str() {
+        STATUS_POSTBACK => channels::status_postback(&mut tx, &app.secrets, delivery.workspace_id)
+            .await?
+            .map(Target::Postback)
+            .ok_or("email.status_postback"),
+        EXPORT_NOTIFICATION | SLACK_NOTIFICATION | EMAIL_NOTIFICATION => {
+            channels::notified(&mut tx, &app.secrets, delivery.workspace_id)
+                .await?
+                .into_iter()
+                .find(|receiver| is_at(receiver, &delivery.url))
+                .map(Target::Notification)
+                .ok_or("notify")
+        }
+        _ => Ok(Target::Requested),
+    };
     tx.commit().await?;
-    Ok((settings, receivers.into_iter().find(|receiver| is_at(receiver, &delivery.url))))
+    Ok((settings, target))
 }
 
 /// Whether the `url` of a delivery refers to the receiver.
@@ -145,18 +164,26 @@ fn prepare(
     app: &App,
     delivery: &Delivery,
     settings: &Settings,
-    receiver: Option<&Receiver>,
+    target: &Target,
 ) -> Result<(Url, HeaderMap), Failure> {
-    let url = receiver.and_then(Receiver::address).map_or(delivery.url.as_str(), |(_, url)| url);
+    let declared = match target {
+        Target::Requested => None,
+        Target::Postback(postback) => Some(postback.url.as_str()),
+        Target::Notification(receiver) => receiver.address().map(|(_, url)| url),
+    };
+    let url = declared.unwrap_or(&delivery.url);
     let url = check_stored_address(url, &app.config)
         .map_err(|error| Failure::no_response(format!("the address {error}")))?;
     if delivery.kind == SLACK_NOTIFICATION {
         let json = HeaderValue::from_static("application/json");
         return Ok((url, HeaderMap::from_iter([(CONTENT_TYPE, json)])));
     }
-    let secrets = match receiver.and_then(|receiver| receiver.webhook.as_ref()) {
-        Some(webhook) => webhook.secret.clone().into(),
-        None => secrets(settings, delivery)?,
+    let secrets: SigningSecrets = match target {
+        Target::Notification(Receiver { webhook: Some(webhook), .. }) => {
+            webhook.secret.clone().into()
+        }
+        Target::Postback(postback) => postback.signing(),
+        Target::Requested | Target::Notification(_) => settings.callbacks.clone(),
     };
     if secrets.secret.is_none() {
         let error = "the workspace has no callbacks.secret yet: run `longshore apply`";
@@ -165,16 +192,4 @@ fn prepare(
     let (id, now) = (delivery.message_id(), app.clock.now().as_second());
     let signed = signature::sign_with_each(secrets.each(), id, now, &delivery.body);
     Ok((url, signed.headers()))
-}
-
-/// The signing secrets of a postback or a callback.
-fn secrets(settings: &Settings, delivery: &Delivery) -> Result<SigningSecrets, Failure> {
-    match delivery.kind.as_str() {
-        STATUS_POSTBACK => {
-            let postback = settings.email.as_ref().and_then(|email| email.status_postback.as_ref());
-            let error = "the workspace no longer declares email.status_postback";
-            Ok(postback.ok_or_else(|| Failure::no_response(error))?.signing())
-        }
-        _ => Ok(settings.callbacks.clone()),
-    }
 }

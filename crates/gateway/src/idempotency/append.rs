@@ -9,7 +9,7 @@ use super::{Begun, IdempotencyKey, Received, StoredResponse};
 use crate::app::App;
 use crate::body::in_place;
 use crate::{ApiError, JsonText};
-use kit::fail_point;
+use kit::{derived_ids, fail_point};
 use log::{NewMessage, message_ids};
 use runtime::fairness::Reservation;
 
@@ -166,10 +166,7 @@ impl MessageIds {
             Self::ByPosition => message_ids::derive_id(claim, number),
             Self::ByContent => {
                 let content = hash(std::slice::from_ref(message));
-                let digest = Sha256::new().chain_update(claim).chain_update(content).finalize();
-                let mut id = [0; 16];
-                id.copy_from_slice(&digest[..16]);
-                Uuid::from_bytes(id)
+                derived_ids::unversioned(&[claim.as_bytes(), &content])
             }
         }
     }
@@ -193,4 +190,24 @@ pub(super) fn hash(messages: &[NewMessage]) -> [u8; 32] {
         hash.update(&message.payload);
     }
     hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runtime::topics;
+
+    #[test]
+    fn ids_of_messages_never_change() {
+        let message = NewMessage {
+            topic: topics::TRACKING,
+            key: Vec::new(),
+            partition: None,
+            payload: br#"{"a":1}"#.into(),
+            request_id: String::new(),
+        };
+        let derived = |ids: MessageIds| ids.derive(Uuid::from_u128(1), 2, &message).to_string();
+        assert_eq!(derived(MessageIds::ByPosition), "00000000-0000-0000-0000-000000000003");
+        assert_eq!(derived(MessageIds::ByContent), "8e08e334-1e32-b0a8-0d7d-2ff465c6d433");
+    }
 }

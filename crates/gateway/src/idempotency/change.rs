@@ -49,7 +49,7 @@ impl ChangeTurn {
     /// Commits the change and its response.
     pub async fn commit(mut self, response: StoredResponse) -> Result<StoredResponse, ApiError> {
         if let Some((key, claim)) = &self.keyed {
-            rows::finish_within(&mut self.tx, key, claim, &response).await?;
+            rows::finish_within(&mut self.tx, key, claim.id, &response).await?;
         }
         fail_point!("idempotency::changed");
         self.tx.commit().await?;

@@ -7,12 +7,13 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use super::IdempotencyKey;
-use super::rows::{self, Claim};
+use super::rows::{self, Claim, Finished, NewClaim};
 use crate::ApiError;
 use crate::app::App;
 use kit::clock::{hours, millis};
 use kit::log_limit::LogLimit;
-use store::{StoreError, Tx};
+use store::batches::Batches;
+use store::{Store, StoreError, Tx};
 
 /// How long a key is valid.
 pub(super) const KEY_LIFETIME: Duration = hours(24);
@@ -45,6 +46,14 @@ pub(super) struct Lease {
     millis: i64,
 }
 
+/// The statements of requests with keys, each for many requests.
+#[derive(Default)]
+pub struct ClaimBatches {
+    load: Batches<IdempotencyKey, Option<Claim>>,
+    insert: Batches<NewClaim, bool>,
+    finish: Batches<Finished, ()>,
+}
+
 /// The claim of one key.
 #[derive(Clone)]
 pub(super) struct Claims {
@@ -57,9 +66,19 @@ impl Claims {
         Self { app: app.clone(), key }
     }
 
+    /// A statement for many claims, on this store.
+    fn with_store<T, F>(
+        &self,
+        statement: impl Fn(Store, Vec<T>) -> F + Send + 'static,
+    ) -> impl Fn(Vec<T>) -> F + Send + 'static {
+        let store = self.app.store.clone();
+        move |values| statement(store.clone(), values)
+    }
+
     /// The state of the key; an error if it was used with another body.
     pub async fn state(&self, body_hash: &[u8; 32]) -> Result<KeyState, ApiError> {
-        let load = rows::load(&self.app.store, &self.key);
+        let load =
+            self.app.claim_batches.load.run(self.key.clone(), self.with_store(rows::load_all));
         let Some(mut found) = self.app.request_queue.run(load).await? else {
             return Ok(KeyState::Unused);
         };
@@ -70,7 +89,8 @@ impl Claims {
     /// Stores and leases a new claim. An error if another request stored one meanwhile.
     pub async fn insert(&self, claim: &Claim) -> Result<Lease, ApiError> {
         let lease = self.lease();
-        let insert = rows::insert(&self.app.store, &self.key, claim, lease.millis);
+        let new = NewClaim { key: self.key.clone(), claim: claim.clone(), lease: lease.millis };
+        let insert = self.app.claim_batches.insert.run(new, self.with_store(rows::insert_all));
         let inserted = self.app.request_queue.run(insert).await;
         if !self.or_release(claim, inserted)? {
             return Err(in_progress());
@@ -139,7 +159,10 @@ impl Claims {
     /// Stores the response. A failure does not change the response, because all is durable: a
     /// repeat would only append the same again.
     pub async fn finish(&self, claim: &Claim, response: &StoredResponse) {
-        if let Err(error) = rows::finish(&self.app.store, &self.key, claim, response).await
+        let finished =
+            Finished { key: self.key.clone(), claim: claim.id, response: response.clone() };
+        let finish = self.app.claim_batches.finish.run(finished, self.with_store(rows::finish_all));
+        if let Err(error) = finish.await
             && let Some(skipped) = NOT_STORED.skipped()
         {
             tracing::warn!(%error, skipped, "cannot store responses under their Idempotency-Keys");

@@ -1,4 +1,5 @@
-//! The SQL of claims: each statement is a transaction, except those with `_within`.
+//! The SQL of claims: each statement is a transaction, except those with `_within`. Those with `_all`
+//! serve many requests at once ([`Batches`](store::batches::Batches)).
 //!
 //! These are not rows of [`store::claims`]: they live a day longer than the work, with its
 //! response, no worker waits for them, and one statement must both find and lease the claim by the
@@ -81,71 +82,128 @@ macro_rules! alone_at {
     };
 }
 
-/// Like `alone_at!`, within a transaction.
-macro_rules! within_at {
-    ($tx:expr, $before:literal, NOW, $after:literal, $($value:expr),+) => {
-        match $tx {
-            Tx::Postgres(tx) => {
-                let query = sqlx::query(concat!($before, now_sql!(postgres), $after));
-                query $(.bind($value))+ .execute(&mut **tx).await?.rows_affected()
-            }
-            Tx::Sqlite(tx) => {
-                let query = sqlx::query(concat!($before, now_sql!(sqlite), $after));
-                query $(.bind($value))+ .execute(&mut **tx).await?.rows_affected()
-            }
-        }
-    };
+/// A claim to be stored.
+#[derive(Clone, Debug)]
+pub(super) struct NewClaim {
+    pub key: IdempotencyKey,
+    pub claim: Claim,
+    /// Milliseconds of its lease.
+    pub lease: i64,
 }
 
-/// Inserts a claim with one of the two macros above.
-macro_rules! insert {
-    ($execute:ident, $connection:expr, $key:expr, $claim:expr, $lease:expr) => {
-        $execute!(
-            $connection,
+/// The statement that inserts claims if their keys have no valid ones, and returns the ids of the
+/// inserted. `$new` is the source of rows, and `$lifetime` the parameter of [`KEY_LIFETIME`].
+macro_rules! insert_sql {
+    ($dialect:ident, $new:literal, $lifetime:literal) => {
+        concat!(
             "WITH clock (now) AS (SELECT ",
-            NOW,
+            now_sql!($dialect),
+            "), new (workspace_id, endpoint, key, id, body, messages, received_at, lease) AS (",
+            $new,
             ")
              INSERT INTO idempotency_claims AS former
                  (workspace_id, endpoint, key, id, body, messages, received_at, claimed_at,
                   leased_until)
-             SELECT $1, $2, $3, $4, $5, $6, $7, now, now + $8 FROM clock WHERE true
+             SELECT workspace_id, endpoint, key, id, body, messages, received_at, now, now + lease
+             FROM new, clock WHERE true
              ON CONFLICT (workspace_id, endpoint, key) DO UPDATE
              SET id = excluded.id, body = excluded.body, messages = excluded.messages,
                  received_at = excluded.received_at, claimed_at = excluded.claimed_at,
                  leased_until = excluded.leased_until, status = NULL, answer = NULL
-             WHERE former.claimed_at <= excluded.claimed_at - $9",
-            $key.workspace,
-            &$key.endpoint,
-            &$key.key,
-            $claim.id,
-            &$claim.body,
-            &$claim.messages,
-            $claim.received_at,
-            $lease,
-            millis(KEY_LIFETIME)
+             WHERE former.claimed_at <= excluded.claimed_at - ",
+            $lifetime,
+            " RETURNING id"
         )
     };
 }
 
-/// Inserts a claim, leased for some milliseconds, if its key has no valid one; returns whether it
-/// was inserted.
-pub(super) async fn insert(
-    store: &Store,
-    key: &IdempotencyKey,
-    claim: &Claim,
-    lease: i64,
-) -> Result<bool, StoreError> {
-    Ok(insert!(alone_at, store, key, claim, lease) == 1)
+/// Of several claims with the same key, one is inserted. Their order lets transactions that insert
+/// the same keys wait for each other without a deadlock.
+async fn insert_postgres(
+    connection: impl sqlx::PgExecutor<'_>,
+    new: &[NewClaim],
+) -> Result<Vec<Uuid>, StoreError> {
+    let sql = insert_sql!(
+        postgres,
+        "SELECT DISTINCT ON (workspace_id, endpoint, key) *
+         FROM unnest($1::integer[], $2::text[], $3::text[], $4::uuid[], $5::bytea[], $6::bytea[],
+                     $7::bigint[], $8::bigint[])
+             AS sent (workspace_id, endpoint, key, id, body, messages, received_at, lease)
+         ORDER BY workspace_id, endpoint, key",
+        "$9"
+    );
+    let inserted = sqlx::query_scalar(sql)
+        .bind(column(new, |new| new.key.workspace))
+        .bind(column(new, |new| new.key.endpoint.as_str()))
+        .bind(column(new, |new| new.key.key.as_str()))
+        .bind(column(new, |new| new.claim.id))
+        .bind(column(new, |new| new.claim.body.as_slice()))
+        .bind(column(new, |new| new.claim.messages.as_slice()))
+        .bind(column(new, |new| new.claim.received_at))
+        .bind(column(new, |new| new.lease))
+        .bind(millis(KEY_LIFETIME));
+    Ok(inserted.fetch_all(connection).await?)
 }
 
-/// The same within a transaction, and without a lease: others wait for its end, at most a second.
+async fn insert_sqlite(
+    connection: &mut sqlx::SqliteConnection,
+    new: &NewClaim,
+) -> Result<bool, StoreError> {
+    let sql = insert_sql!(sqlite, "SELECT $1, $2, $3, $4, $5, $6, $7, $8", "$9");
+    let inserted: Option<Uuid> = sqlx::query_scalar(sql)
+        .bind(new.key.workspace)
+        .bind(&new.key.endpoint)
+        .bind(&new.key.key)
+        .bind(new.claim.id)
+        .bind(&new.claim.body)
+        .bind(&new.claim.messages)
+        .bind(new.claim.received_at)
+        .bind(new.lease)
+        .bind(millis(KEY_LIFETIME))
+        .fetch_optional(connection)
+        .await?;
+    Ok(inserted.is_some())
+}
+
+/// The values of one column of many rows.
+fn column<'a, R, T>(rows: &'a [R], value: impl FnMut(&'a R) -> T) -> Vec<T> {
+    rows.iter().map(value).collect()
+}
+
+/// Inserts each claim whose key has no valid one; returns for each whether it was inserted.
+pub(super) async fn insert_all(store: Store, new: Vec<NewClaim>) -> Result<Vec<bool>, StoreError> {
+    if let Store::Postgres { pool, .. } = &store {
+        let inserted = insert_postgres(pool, &new).await?;
+        return Ok(column(&new, |new| inserted.contains(&new.claim.id)));
+    }
+    let mut tx = store.write().await?;
+    let mut inserted = Vec::with_capacity(new.len());
+    for new in &new {
+        inserted.push(insert_in(&mut tx, new).await?);
+    }
+    tx.commit().await?;
+    Ok(inserted)
+}
+
+async fn insert_in(tx: &mut Tx, new: &NewClaim) -> Result<bool, StoreError> {
+    match tx {
+        Tx::Postgres(tx) => {
+            Ok(!insert_postgres(&mut **tx, std::slice::from_ref(new)).await?.is_empty())
+        }
+        Tx::Sqlite(tx) => insert_sqlite(tx, new).await,
+    }
+}
+
+/// Inserts a claim if its key has no valid one, within a transaction, and without a lease: others
+/// wait for its end, at most a second.
 pub(super) async fn insert_within(
     tx: &mut Tx,
     key: &IdempotencyKey,
     claim: &Claim,
 ) -> Result<bool, StoreError> {
     set(tx, SHORT_LOCK_TIMEOUT).await?;
-    let inserted = insert!(within_at, tx, key, claim, 0_i64) == 1;
+    let new = NewClaim { key: key.clone(), claim: claim.clone(), lease: 0 };
+    let inserted = insert_in(tx, &new).await?;
     set(tx, DEFAULT_LOCK_TIMEOUT).await?;
     Ok(inserted)
 }
@@ -175,11 +233,52 @@ macro_rules! load {
     };
 }
 
-pub(super) async fn load(store: &Store, key: &IdempotencyKey) -> Result<Option<Claim>, StoreError> {
-    Ok(match store {
-        Store::Postgres { pool, .. } => load!(postgres, key).fetch_optional(pool).await?,
-        Store::Sqlite { read, .. } => load!(sqlite, key).fetch_optional(read).await?,
-    })
+/// A claim that was found, and the position of its key among those that were asked for, from 1.
+struct FoundClaim {
+    number: i64,
+    claim: Claim,
+}
+from_row! { FoundClaim { number } flatten { claim } }
+
+/// The valid claim of each key.
+pub(super) async fn load_all(
+    store: Store,
+    keys: Vec<IdempotencyKey>,
+) -> Result<Vec<Option<Claim>>, StoreError> {
+    let mut claims = vec![None; keys.len()];
+    match &store {
+        Store::Postgres { pool, .. } => {
+            let sql = concat!(
+                "SELECT number, id, body, messages, received_at, status, answer
+                 FROM unnest($1::integer[], $2::text[], $3::text[])
+                     WITH ORDINALITY AS sent (workspace_id, endpoint, key, number)
+                 JOIN idempotency_claims USING (workspace_id, endpoint, key)
+                 WHERE claimed_at > ",
+                now_sql!(postgres),
+                " - $4"
+            );
+            let found: Vec<FoundClaim> = sqlx::query_as(sql)
+                .bind(column(&keys, |key| key.workspace))
+                .bind(column(&keys, |key| key.endpoint.as_str()))
+                .bind(column(&keys, |key| key.key.as_str()))
+                .bind(millis(KEY_LIFETIME))
+                .fetch_all(pool)
+                .await?;
+            for FoundClaim { number, claim } in found {
+                let place =
+                    usize::try_from(number - 1).ok().and_then(|index| claims.get_mut(index));
+                if let Some(place) = place {
+                    *place = Some(claim);
+                }
+            }
+        }
+        Store::Sqlite { read, .. } => {
+            for (key, claim) in keys.iter().zip(&mut claims) {
+                *claim = load!(sqlite, key).fetch_optional(read).await?;
+            }
+        }
+    }
+    Ok(claims)
 }
 
 pub(super) async fn load_within(
@@ -238,41 +337,75 @@ pub(super) async fn release(
     Ok(())
 }
 
-/// The statement that stores a response, unless there is one.
-macro_rules! finish {
-    ($key:expr, $claim:expr, $response:expr) => {
+/// The response to the request with a claim.
+#[derive(Clone, Debug)]
+pub(super) struct Finished {
+    pub key: IdempotencyKey,
+    pub claim: Uuid,
+    pub response: StoredResponse,
+}
+
+/// Stores each response, unless its claim has one.
+pub(super) async fn finish_all(
+    store: Store,
+    finished: Vec<Finished>,
+) -> Result<Vec<()>, StoreError> {
+    if let Store::Postgres { pool, .. } = &store {
+        sqlx::query(
+            // Rows are locked in the order of their keys, as by inserts.
+            "WITH sent (workspace_id, endpoint, key, id, status, answer) AS (
+                 SELECT * FROM unnest($1::integer[], $2::text[], $3::text[], $4::uuid[],
+                                      $5::integer[], $6::text[])
+             ), locked AS (
+                 SELECT workspace_id, endpoint, key, claim.id
+                 FROM sent JOIN idempotency_claims AS claim USING (workspace_id, endpoint, key)
+                 WHERE claim.id = sent.id AND claim.status IS NULL
+                 ORDER BY workspace_id, endpoint, key FOR UPDATE OF claim
+             )
+             UPDATE idempotency_claims AS claim SET status = sent.status, answer = sent.answer
+             FROM sent JOIN locked USING (workspace_id, endpoint, key, id)
+             WHERE claim.workspace_id = sent.workspace_id AND claim.endpoint = sent.endpoint
+               AND claim.key = sent.key",
+        )
+        .bind(column(&finished, |finished| finished.key.workspace))
+        .bind(column(&finished, |finished| finished.key.endpoint.as_str()))
+        .bind(column(&finished, |finished| finished.key.key.as_str()))
+        .bind(column(&finished, |finished| finished.claim))
+        .bind(column(&finished, |finished| i32::from(finished.response.status.as_u16())))
+        .bind(column(&finished, |finished| finished.response.body.as_str()))
+        .execute(pool)
+        .await?;
+    } else {
+        let mut tx = store.write().await?;
+        for Finished { key, claim, response } in &finished {
+            finish_within(&mut tx, key, *claim, response).await?;
+        }
+        tx.commit().await?;
+    }
+    Ok(vec![(); finished.len()])
+}
+
+/// Stores a response within a transaction, unless there is one.
+pub(super) async fn finish_within(
+    tx: &mut Tx,
+    key: &IdempotencyKey,
+    claim: Uuid,
+    response: &StoredResponse,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
         sqlx::query(
             "UPDATE idempotency_claims SET status = $5, answer = $6
              WHERE workspace_id = $1 AND endpoint = $2 AND key = $3 AND id = $4
                AND status IS NULL",
         )
-        .bind($key.workspace)
-        .bind(&$key.endpoint)
-        .bind(&$key.key)
-        .bind($claim.id)
-        .bind(i32::from($response.status.as_u16()))
-        .bind(&$response.body)
-    };
-}
-
-/// Stores the response, unless there is one.
-pub(super) async fn finish(
-    store: &Store,
-    key: &IdempotencyKey,
-    claim: &Claim,
-    response: &StoredResponse,
-) -> Result<(), StoreError> {
-    alone!(store, finish!(key, claim, response));
-    Ok(())
-}
-
-pub(super) async fn finish_within(
-    tx: &mut Tx,
-    key: &IdempotencyKey,
-    claim: &Claim,
-    response: &StoredResponse,
-) -> Result<(), StoreError> {
-    execute!(tx, finish!(key, claim, response));
+        .bind(key.workspace)
+        .bind(&key.endpoint)
+        .bind(&key.key)
+        .bind(claim)
+        .bind(i32::from(response.status.as_u16()))
+        .bind(&response.body)
+    );
     Ok(())
 }
 

@@ -7,8 +7,6 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::transform::{RecursiveTransform, Transform as _};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
-use uuid::Builder;
 
 use super::operation::{Body, Operation, Refusals, ResponseDoc, Shape, Tag};
 use super::samples::samples;
@@ -17,6 +15,7 @@ use super::{Access, conditions};
 use crate::formats::Error;
 use crate::scim::ScimErrorBody;
 use crate::{ApiError, idempotency};
+use kit::derived_ids;
 use runtime::config::Config;
 
 pub(super) const VERSION: &str = "3.1.1";
@@ -406,10 +405,7 @@ fn idempotency_key(operation: &Operation) -> Value {
         .into_iter()
         .zip(1..)
         .map(|(about, number)| {
-            let hash = Sha256::digest(format!("{} {number}", operation.id));
-            let mut bytes = [0; 16];
-            bytes.copy_from_slice(&hash[..16]);
-            let key = Builder::from_random_bytes(bytes).into_uuid();
+            let key = derived_ids::v4(&[format!("{} {number}", operation.id).as_bytes()]);
             (about, json!(format!("\"{key}\"")))
         })
         .collect();

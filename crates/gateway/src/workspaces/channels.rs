@@ -359,6 +359,20 @@ pub async fn notified(
     }
 }
 
+/// The receiver of the workspace's status postbacks, as stored now.
+pub async fn status_postback(
+    tx: &mut Tx,
+    secrets: &SecretKey,
+    workspace: i32,
+) -> Result<Option<SignedAddress>, StoreError> {
+    let sealed = channel_rows::channel(tx, workspace, Part::Email.path()).await?;
+    let Some(sealed) = sealed else { return Ok(None) };
+    match opened(secrets, workspace, Part::Email, &sealed)? {
+        DeclaredPart::Email(email) => Ok(email.status_postback),
+        _ => Ok(None),
+    }
+}
+
 fn callback_context(workspace: i32) -> String {
     format!("callback secret of workspace {workspace}")
 }

@@ -1,10 +1,10 @@
 //! Segments: those of the workspace file, and the one that every workspace has.
 
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::{Segment, channel_rows};
+use kit::derived_ids;
 use store::{StoreError, Tx};
 
 /// The name of the built-in segment.
@@ -12,13 +12,7 @@ pub const ALL_USERS: &str = "All users";
 
 /// The id of the built-in segment of all users: always the same for a workspace.
 pub fn all_users_id(workspace: i32) -> Uuid {
-    let hash = Sha256::new()
-        .chain_update(b"segment of all users")
-        .chain_update(workspace.to_be_bytes())
-        .finalize();
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&hash[..16]);
-    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+    derived_ids::v8(&[b"segment of all users", &workspace.to_be_bytes()])
 }
 
 /// The built-in segment of all users. Its audience is one that includes everybody.
@@ -52,4 +46,16 @@ pub async fn segment(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<Seg
         return Ok(Some(all_users(workspace)));
     }
     channel_rows::segment(tx, workspace, id).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_all_users_never_changes() {
+        let id = |text: &str| Uuid::parse_str(text).unwrap();
+        assert_eq!(all_users_id(1), id("e9f56388-3194-8c59-b962-6161b59818e5"));
+        assert_eq!(all_users_id(7), id("e003c454-a769-89d7-a447-52441ff43e31"));
+    }
 }

@@ -4,7 +4,6 @@
 mod rows;
 
 use serde_json::{Map, Value};
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 pub use rows::erase_user;
@@ -14,6 +13,7 @@ use super::write_batcher::WriteBatcher;
 use crate::app::App;
 use crate::{MessageId, Outcome, Outgoing};
 use kit::clock::parse_time;
+use kit::derived_ids;
 
 /// How long a card is kept at most, in seconds: ten years.
 const MAX_LIFETIME_SECONDS: u64 = 10 * 365 * 86_400;
@@ -81,9 +81,7 @@ fn expiry(object: &Map<String, Value>, now: i64) -> Result<i64, String> {
 
 /// The id of a card: the same each time the message is sent.
 fn card_id(id: &MessageId) -> Uuid {
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&Sha256::digest(id.to_string())[..16]);
-    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+    derived_ids::v8(&[id.to_string().as_bytes()])
 }
 
 #[cfg(test)]
@@ -109,5 +107,13 @@ mod tests {
         ] {
             assert!(read(wrong.clone()).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_id_of_a_card_never_changes() {
+        let message =
+            "0192f3a04b5c7def8123456789abcdef.0192f3a04b5c7def8fedcba987654321.content_card";
+        let id = card_id(&MessageId::parse(message).unwrap());
+        assert_eq!(id.to_string(), "8ac336d8-0d94-8a1d-9f81-bb3ce1395d9b");
     }
 }

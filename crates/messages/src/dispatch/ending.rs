@@ -3,7 +3,7 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{State, message_rows, part_rows, report_rows, rows, telemetry};
+use super::{State, console_rows, message_rows, part_rows, report_rows, rows, telemetry};
 use crate::order::Order;
 use kit::clock::format_time;
 use runtime::kinds;
@@ -94,5 +94,5 @@ async fn add_console_record(tx: &mut Tx, order: &Order, now: i64) -> Result<(), 
             "left_out": summary.left_out,
         },
     });
-    report_rows::add_console_record(tx, order.workspace_id, order.dispatch_id, now, &record).await
+    console_rows::add(tx, order.workspace_id, order.dispatch_id, now, &record).await
 }

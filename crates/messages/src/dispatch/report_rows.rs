@@ -1,10 +1,9 @@
-//! The SQL of reports about dispatches: lists, statistics, receipts, the console.
+//! The SQL of reports about dispatches: lists, statistics, receipts.
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
 
 use serde::Serialize;
-use serde_json::Value;
 use uuid::Uuid;
 
 use super::left_out::LeftOut;
@@ -305,52 +304,6 @@ pub async fn unsent_messages(tx: &mut Tx, id: Uuid) -> Result<UnsentMessages, St
                  AND messages.state IN ('pending', 'waiting', 'cancelled')) AS unsent",
     )
     .bind(id).fetch_one(c).await?))
-}
-
-// The console --------------------------------------------------------------------------------
-
-pub(super) async fn add_console_record(
-    tx: &mut Tx,
-    workspace: i32,
-    dispatch: Uuid,
-    at: i64,
-    record: &Value,
-) -> Result<(), StoreError> {
-    execute!(
-        tx,
-        sqlx::query(
-            "INSERT INTO console_log (dispatch_id, workspace_id, at, record)
-             VALUES ($1, $2, $3, $4) ON CONFLICT (dispatch_id) DO NOTHING",
-        )
-        .bind(dispatch)
-        .bind(workspace)
-        .bind(at)
-        .bind(record.to_string())
-    );
-    Ok(())
-}
-
-/// A record of the developer console.
-#[derive(Clone, Debug)]
-pub struct ConsoleRecord {
-    pub dispatch_id: Uuid,
-    pub at: i64,
-    /// A JSON object.
-    pub record: String,
-}
-from_row! { ConsoleRecord { dispatch_id, at, record } }
-
-/// A workspace's latest records.
-pub async fn console_records(
-    tx: &mut Tx,
-    workspace: i32,
-    limit: u32,
-) -> Result<Vec<ConsoleRecord>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(
-        "SELECT dispatch_id, at, record FROM console_log WHERE workspace_id = $1
-         ORDER BY at DESC, dispatch_id DESC LIMIT $2",
-    )
-    .bind(workspace).bind(i64::from(limit)).fetch_all(c).await?))
 }
 
 // Receipts and reports ------------------------------------------------------------------------

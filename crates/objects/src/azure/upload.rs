@@ -7,27 +7,29 @@ use bytes::Bytes;
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt as _, TryStreamExt as _};
 use md5::{Digest as _, Md5};
+use uuid::Uuid;
 
 use super::{Azure, to_metadata};
 use crate::stream::{PARTS_IN_FLIGHT, PendingParts, digest};
-use crate::{ObjectError, PutOptions, content_type};
+use crate::{ObjectError, Put, PutOptions, content_type};
 
 type Parts = BoxStream<'static, Result<(i32, Bytes), ObjectError>>;
 
 impl Azure {
-    /// Writes a blob of several blocks; on failure, deletes them all.
+    /// Writes a blob of several blocks; on failure, deletes them all, unless another writer may
+    /// have staged blocks for the same blob.
     pub(super) async fn upload(
         &self,
         path: &str,
         parts: Parts,
         options: &PutOptions,
-    ) -> Result<(), ObjectError> {
+    ) -> Result<Put, ObjectError> {
         let blocks = PendingParts::default();
         let staged = Staged {
             azure: self.clone(),
             path: path.to_owned(),
             blocks: blocks.clone(),
-            open: true,
+            open: !options.if_absent,
         };
         let sent = self.stage_and_commit(path, parts, &blocks, options).await;
         staged.end(sent).await
@@ -39,7 +41,8 @@ impl Azure {
         parts: Parts,
         blocks: &PendingParts,
         options: &PutOptions,
-    ) -> Result<(), ObjectError> {
+    ) -> Result<Put, ObjectError> {
+        let upload = Uuid::new_v4();
         // The digest of the whole needs the parts in order, so they pass through it.
         let parts = stream::try_unfold((parts, Some(Md5::new())), |(mut parts, md5)| async {
             let Some(md5) = md5 else { return Ok(None) };
@@ -55,7 +58,7 @@ impl Azure {
         let target = (self.clone(), path.to_owned(), blocks.clone());
         let staged = parts.map_ok(move |staging| {
             let (azure, path, blocks) = target.clone();
-            blocks.begin(async move { azure.stage(&path, staging).await })
+            blocks.begin(async move { azure.stage(&path, upload, staging).await })
         });
         let staged: Vec<Staging> = staged.try_buffered(PARTS_IN_FLIGHT).try_collect().await?;
         let mut list = BlockList::default();
@@ -64,24 +67,35 @@ impl Azure {
             match staging {
                 Staging::Block(number, _) => {
                     // Includes committed blocks: a lost response is requested again.
-                    list.blocks.push(BlobBlockType::new_latest(block_id(number)));
+                    list.blocks.push(BlobBlockType::new_latest(block_id(upload, number)));
                 }
                 Staging::End(md5) => blob_md5 = md5,
             }
         }
-        let request = self
+        let mut request = self
             .blob(path)
             .put_block_list(list)
             .content_md5(BlobContentMD5(blob_md5))
             .content_type(BlobContentType::from_static(content_type(options)))
             .metadata(to_metadata(options));
-        self.call("write", path, request).await?;
-        Ok(())
+        if options.if_absent {
+            request = request.if_match(IfMatchCondition::NotMatch("*".into()));
+        }
+        match self.call("write", path, request).await {
+            Ok(_) => Ok(Put::Written),
+            Err(failure) if options.if_absent && failure.is_conflict() => Ok(Put::Exists),
+            Err(failure) => Err(failure.error),
+        }
     }
 
-    async fn stage(&self, path: &str, staging: Staging) -> Result<Staging, ObjectError> {
+    async fn stage(
+        &self,
+        path: &str,
+        upload: Uuid,
+        staging: Staging,
+    ) -> Result<Staging, ObjectError> {
         let Staging::Block(number, bytes) = staging else { return Ok(staging) };
-        let request = self.blob(path).put_block(block_id(number), bytes);
+        let request = self.blob(path).put_block(block_id(upload, number), bytes);
         self.call("write", path, request).await?;
         Ok(Staging::Block(number, Bytes::new()))
     }
@@ -127,8 +141,8 @@ struct Staged {
 }
 
 impl Staged {
-    async fn end(mut self, sent: Result<(), ObjectError>) -> Result<(), ObjectError> {
-        if sent.is_err() {
+    async fn end(mut self, sent: Result<Put, ObjectError>) -> Result<Put, ObjectError> {
+        if sent.is_err() && self.open {
             self.azure.discard_with_word(&self.path, &self.blocks).await;
         }
         self.open = false;
@@ -150,6 +164,7 @@ impl Drop for Staged {
     }
 }
 
-fn block_id(number: i32) -> String {
-    format!("{number:08}")
+/// Several writers may stage blocks for the same blob: each commits only its own.
+fn block_id(upload: Uuid, number: i32) -> String {
+    format!("{number:08}{}", upload.simple())
 }

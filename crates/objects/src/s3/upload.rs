@@ -7,8 +7,8 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 
 use super::S3;
-use crate::ObjectError;
 use crate::stream::{PendingParts, md5};
+use crate::{ObjectError, Put};
 
 impl S3 {
     pub(super) async fn begin(
@@ -29,6 +29,7 @@ impl S3 {
             .set_ssekms_key_id(self.kms_key.clone())
             .set_metadata(Some(metadata));
         let answer = self.call("PutObject", path, request.send()).await?;
+        self.check_encryption(answer.server_side_encryption())?;
         let id = answer.upload_id.ok_or_else(|| {
             ObjectError::Refused(format!(
                 "{self}: the store started an upload without an upload \
@@ -98,7 +99,16 @@ impl Target {
         Ok(CompletedPart::builder().part_number(number).set_e_tag(tag).build())
     }
 
-    async fn complete(&self, parts: Vec<CompletedPart>) -> Result<(), ObjectError> {
+    async fn complete(
+        &self,
+        parts: Vec<CompletedPart>,
+        if_absent: bool,
+    ) -> Result<Put, ObjectError> {
+        // Some compatible stores support the condition in PutObject only, and would replace a file
+        // that an earlier writer completed.
+        if if_absent && matches!(self.s3.head(&self.path).await, Ok(Some(_))) {
+            return Ok(Put::Exists);
+        }
         let parts = CompletedMultipartUpload::builder().set_parts(Some(parts)).build();
         let request = self
             .s3
@@ -108,16 +118,28 @@ impl Target {
             .key(self.s3.full(&self.path))
             .upload_id(&self.id)
             .multipart_upload(parts);
-        match self.s3.call("PutObject", &self.path, request.send()).await {
-            // A retry after a lost response: if the upload was completed, the object exists.
-            Err(failure) if failure.status == Some(404) => {
-                let head = self.s3.head(&self.path).await?;
-                if head.is_some_and(|head| head.size == self.size) {
-                    return Ok(());
-                }
-                Err(failure.error)
-            }
-            answered => answered.map(drop).map_err(ObjectError::from),
+        let condition = if_absent.then(|| "*".to_owned());
+        let conditional = request.clone().set_if_none_match(condition).send();
+        let mut completed = self.s3.call("PutObject", &self.path, conditional).await;
+        if if_absent && completed.as_ref().is_err_and(|failure| failure.status == Some(501)) {
+            completed = self.s3.call("PutObject", &self.path, request.send()).await;
+        }
+        let failure = match completed {
+            Ok(_) => return Ok(Put::Written),
+            Err(failure) => failure,
+        };
+        match failure.status {
+            // A retry after a lost response: if the upload was completed, the object exists. If
+            // there can be other writers, it may be theirs.
+            Some(404) => match self.s3.head(&self.path).await? {
+                Some(_) if if_absent => Ok(Put::Exists),
+                Some(head) if head.size == self.size => Ok(Put::Written),
+                _ => Err(failure.error),
+            },
+            Some(412) if if_absent => Ok(Put::Exists),
+            // Another write of the key is in progress. S3 then rejects this upload for good.
+            Some(409) if if_absent => Err(ObjectError::Unavailable(failure.error.to_string())),
+            _ => Err(failure.error),
         }
     }
 
@@ -131,16 +153,18 @@ impl Target {
 }
 
 impl Upload {
-    /// Completes the upload, or aborts it if a part failed.
+    /// Completes the upload, or aborts it if a part failed or, with `if_absent`, if the object
+    /// exists.
     pub async fn end(
         mut self,
         parts: Result<Vec<CompletedPart>, ObjectError>,
-    ) -> Result<(), ObjectError> {
+        if_absent: bool,
+    ) -> Result<Put, ObjectError> {
         let ended = match parts {
-            Ok(parts) => self.target.complete(parts).await,
+            Ok(parts) => self.target.complete(parts, if_absent).await,
             Err(error) => Err(error),
         };
-        if ended.is_err() {
+        if !matches!(ended, Ok(Put::Written)) {
             self.target.abort().await;
         }
         self.open = false;

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::users::activity::{Activity, ActivityError};
 use crate::users::profile::{Field, Profile};
 use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
-use crate::users::{activity_rows, merged_rows, optout_rows, record, service_id};
+use crate::users::{activity_rows, erased_rows, merged_rows, optout_rows, record, service_id};
 use gateway::workspaces::Workspace;
 use kit::clock::Clock;
 use kit::retry::Retry;
@@ -110,7 +110,7 @@ pub async fn remove(
         remove_identifiers(tx, workspace, user).await?;
     }
     for (kind, value) in names {
-        rows::add_erased(tx, workspace, name_hash(*kind, value), erased_at).await?;
+        erased_rows::add(tx, workspace, name_hash(*kind, value), erased_at).await?;
     }
     match user {
         Some(user) => rows::remove_user(tx, workspace, user).await,

@@ -2,13 +2,13 @@
 //! which [`scan`](super::scan) would read as a whole.
 
 use futures::TryStreamExt as _;
-use sqlx::{Postgres, Row as _, Sqlite};
+use futures::stream::BoxStream;
 use uuid::Uuid;
 
 use super::moment::TransactionSnapshot;
 use super::scan::UserRow;
 use super::service_id;
-use store::{OpenTransaction, StoreError, Tx, to_json};
+use store::{StoreError, Tx, to_json};
 
 /// Listed users of one workspace.
 #[derive(Clone, Debug)]
@@ -35,10 +35,7 @@ pub async fn read<E>(
         for ids in ids.chunks(LISTED_AT_ONCE) {
             let (workspace, activity) = (users.workspace, users.activity);
             let listed = ListedInSlice { workspace, slice, ids, activity };
-            let done = match tx {
-                Tx::Postgres(tx) => listed.read_postgres(tx, moment, &mut each).await?,
-                Tx::Sqlite(tx) => listed.read_sqlite(tx, moment, &mut each).await?,
-            };
+            let done = listed.read(tx, moment, &mut each).await?;
             if done.is_err() {
                 return Ok(done);
             }
@@ -46,6 +43,9 @@ pub async fn read<E>(
     }
     Ok(Ok(()))
 }
+
+/// A user's id, document and activity.
+type FoundUser = (Uuid, String, Option<Vec<u8>>);
 
 struct ListedInSlice<'a> {
     workspace: i32,
@@ -55,68 +55,58 @@ struct ListedInSlice<'a> {
 }
 
 impl ListedInSlice<'_> {
-    /// The limits force one lookup in one partition's index per user, in the order of the list.
-    async fn read_postgres<E>(
+    async fn read<E>(
         &self,
-        tx: &mut OpenTransaction<Postgres>,
+        tx: &mut Tx,
         moment: &TransactionSnapshot,
         each: &mut impl FnMut(UserRow<'_>) -> Result<(), E>,
     ) -> Result<Result<(), E>, StoreError> {
-        let mut rows = sqlx::query(
-            "SELECT found.service_id, found.doc, known.body
-             FROM unnest($3::uuid[]) AS listed (service_id)
-             CROSS JOIN LATERAL (
-                 SELECT service_id, doc FROM users
-                 WHERE slice = $1 AND workspace_id = $2 AND service_id = listed.service_id
-                   AND (created_in IS NULL OR created_in < $4
-                        OR created_in < $5 AND created_in <> ALL($6))
-                 LIMIT 1
-             ) AS found
-             LEFT JOIN LATERAL (
-                 SELECT body FROM activity
-                 WHERE slice = $1 AND workspace_id = $2 AND service_id = listed.service_id AND $7
-                 LIMIT 1
-             ) AS known ON TRUE",
-        )
-        .bind(self.slice)
-        .bind(self.workspace)
-        .bind(self.ids)
-        .bind(moment.ended)
-        .bind(moment.next)
-        .bind(&moment.open)
-        .bind(self.activity)
-        .fetch(&mut **tx);
-        while let Some(row) = rows.try_next().await? {
-            let (service_id, doc, activity) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-            if let Err(stop) = each(UserRow { service_id, doc, activity }) {
-                return Ok(Err(stop));
-            }
-        }
-        Ok(Ok(()))
-    }
-
-    async fn read_sqlite<E>(
-        &self,
-        tx: &mut OpenTransaction<Sqlite>,
-        moment: &TransactionSnapshot,
-        each: &mut impl FnMut(UserRow<'_>) -> Result<(), E>,
-    ) -> Result<Result<(), E>, StoreError> {
-        let mut rows = sqlx::query(
-            "SELECT users.service_id, users.doc,
-                 CASE WHEN $5 THEN (SELECT body FROM activity WHERE activity.key = users.key) END
-             FROM json_each($3) AS listed CROSS JOIN users
-             WHERE users.slice = $1 AND users.workspace_id = $2
-               AND users.service_id = unhex(listed.value, '-') AND users.created_in < $4",
-        )
-        .bind(self.slice)
-        .bind(self.workspace)
-        .bind(to_json(self.ids)?)
-        .bind(moment.next)
-        .bind(self.activity)
-        .fetch(&mut **tx);
-        while let Some(row) = rows.try_next().await? {
-            let (service_id, doc, activity) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-            if let Err(stop) = each(UserRow { service_id, doc, activity }) {
+        let mut rows: BoxStream<'_, sqlx::Result<FoundUser>> = match tx {
+            // The limits force one lookup in one partition's index per user, in the order of the
+            // list.
+            Tx::Postgres(tx) => sqlx::query_as(
+                "SELECT found.service_id, found.doc, known.body
+                 FROM unnest($3::uuid[]) AS listed (service_id)
+                 CROSS JOIN LATERAL (
+                     SELECT service_id, doc FROM users
+                     WHERE slice = $1 AND workspace_id = $2 AND service_id = listed.service_id
+                       AND (created_in IS NULL OR created_in < $4
+                            OR created_in < $5 AND created_in <> ALL($6))
+                     LIMIT 1
+                 ) AS found
+                 LEFT JOIN LATERAL (
+                     SELECT body FROM activity
+                     WHERE slice = $1 AND workspace_id = $2 AND service_id = listed.service_id
+                       AND $7
+                     LIMIT 1
+                 ) AS known ON TRUE",
+            )
+            .bind(self.slice)
+            .bind(self.workspace)
+            .bind(self.ids)
+            .bind(moment.ended)
+            .bind(moment.next)
+            .bind(&moment.open)
+            .bind(self.activity)
+            .fetch(&mut **tx),
+            Tx::Sqlite(tx) => sqlx::query_as(
+                "SELECT users.service_id, users.doc,
+                     CASE WHEN $5
+                          THEN (SELECT body FROM activity WHERE activity.key = users.key) END
+                 FROM json_each($3) AS listed CROSS JOIN users
+                 WHERE users.slice = $1 AND users.workspace_id = $2
+                   AND users.service_id = unhex(listed.value, '-') AND users.created_in < $4",
+            )
+            .bind(self.slice)
+            .bind(self.workspace)
+            .bind(to_json(self.ids)?)
+            .bind(moment.next)
+            .bind(self.activity)
+            .fetch(&mut **tx),
+        };
+        while let Some((service_id, doc, activity)) = rows.try_next().await? {
+            let user = UserRow { service_id, doc: &doc, activity: activity.as_deref() };
+            if let Err(stop) = each(user) {
                 return Ok(Err(stop));
             }
         }

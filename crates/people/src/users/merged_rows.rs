@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use store::{StoreError, Tx, execute, to_json};
+use store::{StoreError, Tx, execute, fetch_listed};
 
 /// Stores that a user was merged into another one. An import of an earlier version could create a
 /// merged user again; then the last merge counts.
@@ -63,29 +63,13 @@ async fn kept_as(
     workspace: i32,
     ids: &[Uuid],
 ) -> Result<HashMap<Uuid, Uuid>, StoreError> {
-    let rows: Vec<(Uuid, Uuid)> = match tx {
-        Tx::Postgres(tx) => {
-            sqlx::query_as(
-                "SELECT service_id, kept_as FROM merged_users
-                 WHERE workspace_id = $1 AND service_id = ANY($2)",
-            )
-            .bind(workspace)
-            .bind(ids)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-        Tx::Sqlite(tx) => {
-            sqlx::query_as(
-                "SELECT service_id, kept_as FROM merged_users
-                 WHERE workspace_id = $1
-                   AND service_id IN (SELECT unhex(wanted.value, '-') FROM json_each($2) AS wanted)",
-            )
-            .bind(workspace)
-            .bind(to_json(ids)?)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-    };
+    let rows: Vec<(Uuid, Uuid)> = fetch_listed!(
+        tx,
+        query_as,
+        ids(ids),
+        "SELECT service_id, kept_as FROM merged_users WHERE workspace_id = $2 AND service_id",
+        workspace
+    );
     Ok(rows.into_iter().collect())
 }
 

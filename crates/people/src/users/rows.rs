@@ -10,8 +10,6 @@ use uuid::Uuid;
 
 use super::large_rows;
 use super::service_id::{slice, slices};
-use log::message_ids::ID_RETENTION_MS;
-use runtime::topics;
 use store::insert::SQLITE_ROWS;
 use store::{OpenTransaction, StoreError, Tx, execute, insert_rows, on, to_json};
 
@@ -426,80 +424,6 @@ pub async fn sweep_identifiers(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<
         "DELETE FROM emails WHERE workspace_id = $1 AND service_id = $2",
     ] {
         on!(tx, c => sqlx::query(sql).bind(workspace).bind(id).execute(c).await?.rows_affected());
-    }
-    Ok(())
-}
-
-/// Stores that the user of an identifier was erased at a time (milliseconds since the epoch).
-pub async fn add_erased(
-    tx: &mut Tx,
-    workspace: i32,
-    name_hash: [u8; 32],
-    erased_at: i64,
-) -> Result<(), StoreError> {
-    execute!(
-        tx,
-        sqlx::query(
-            "INSERT INTO erased (workspace_id, who, erased_at) VALUES ($1, $2, $3)
-             ON CONFLICT (workspace_id, who) DO UPDATE SET erased_at = excluded.erased_at
-             WHERE erased.erased_at < excluded.erased_at",
-        )
-        .bind(workspace)
-        .bind(&name_hash[..])
-        .bind(erased_at)
-    );
-    Ok(())
-}
-
-/// The times of erasure of those among `name_hashes`.
-pub async fn find_erased(
-    tx: &mut Tx,
-    workspace: i32,
-    name_hashes: &[[u8; 32]],
-) -> Result<Vec<(Vec<u8>, i64)>, StoreError> {
-    Ok(match tx {
-        _ if name_hashes.is_empty() => Vec::new(),
-        Tx::Postgres(tx) => {
-            let hashes: Vec<&[u8]> = name_hashes.iter().map(|hash| &hash[..]).collect();
-            sqlx::query_as(
-                "SELECT who, erased_at FROM erased WHERE workspace_id = $1 AND who = ANY($2)",
-            )
-            .bind(workspace)
-            .bind(hashes)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-        Tx::Sqlite(tx) => {
-            let hex = |hash: &[u8; 32]| hash.iter().map(|byte| format!("{byte:02x}")).collect();
-            let hashes: Vec<String> = name_hashes.iter().map(hex).collect();
-            sqlx::query_as(
-                "SELECT who, erased_at FROM erased WHERE workspace_id = $1
-                   AND who IN (SELECT unhex(wanted.value) FROM json_each($2) AS wanted)",
-            )
-            .bind(workspace)
-            .bind(to_json(&hashes)?)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-    })
-}
-
-/// Deletes records of erasures and of changes of two users before a time, unless an older dead
-/// letter can still be retried: including the time in which a message can be repeated before its
-/// append.
-pub async fn delete_old_erasures(tx: &mut Tx, before: i64) -> Result<(), StoreError> {
-    let waiting = "SELECT min(appended_at) - $2 FROM dead_letters WHERE topic = $1";
-    let oldest: Option<i64> = on!(tx, c => sqlx::query_scalar(waiting)
-        .bind(topics::TRACKING.name())
-        .bind(ID_RETENTION_MS)
-        .fetch_one(c)
-        .await?);
-    let before = oldest.map_or(before, |oldest| oldest.min(before));
-    for sql in [
-        "DELETE FROM erased WHERE erased_at < $1",
-        "DELETE FROM identity_changes WHERE received_at < $1",
-    ] {
-        execute!(tx, sqlx::query(sql).bind(before));
     }
     Ok(())
 }

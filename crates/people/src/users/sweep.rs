@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::activity::Activity;
 use super::activity_rows::{self, Cursor, StoredActivity};
-use super::{SLICES, rows, unrecorded};
+use super::{SLICES, erased_rows, unrecorded};
 use gateway::app::App;
 use kit::clock::{from_ms, hours, millis, utc_date};
 use kit::retry;
@@ -60,7 +60,7 @@ pub async fn sweep(app: &App, claim: &Claim, stop: &CancellationToken) -> Result
     }
     let mut tx = app.store.write().await?;
     let now = claims::now(&mut tx).await?;
-    rows::delete_old_erasures(&mut tx, now - millis(ERASURE_RETENTION)).await?;
+    erased_rows::delete_old(&mut tx, now - millis(ERASURE_RETENTION)).await?;
     let pause = if stop.is_cancelled() { Duration::ZERO } else { INTERVAL };
     claims::postpone(&mut tx, claim, pause).await?;
     Ok(tx.commit().await?)

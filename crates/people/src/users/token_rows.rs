@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::activity_rows::Cursor;
 use super::keys::first_key;
 use super::tokens::{Registration, TokenKey};
-use store::{StoreError, Tx, execute, insert_rows, to_json};
+use store::{StoreError, Tx, execute, fetch_listed, insert_rows};
 
 type Row = (Vec<u8>, Uuid, i64);
 
@@ -55,33 +55,17 @@ pub(super) async fn find(
     workspace: i32,
     keys: &BTreeSet<TokenKey>,
 ) -> Result<HashMap<TokenKey, Registration>, StoreError> {
-    let rows: Vec<Row> = match tx {
-        _ if keys.is_empty() => Vec::new(),
-        Tx::Postgres(tx) => {
-            let keys: Vec<&[u8]> = keys.iter().map(TokenKey::as_slice).collect();
-            sqlx::query_as(
-                "SELECT token, service_id, registered_at FROM push_tokens
-                 WHERE workspace_id = $1 AND token = ANY($2)",
-            )
-            .bind(workspace)
-            .bind(keys)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-        Tx::Sqlite(tx) => {
-            let hex = |key: &TokenKey| key.iter().map(|byte| format!("{byte:02x}")).collect();
-            let keys: Vec<String> = keys.iter().map(hex).collect();
-            sqlx::query_as(
-                "SELECT token, service_id, registered_at FROM push_tokens
-                 WHERE workspace_id = $1
-                   AND token IN (SELECT unhex(wanted.value) FROM json_each($2) AS wanted)",
-            )
-            .bind(workspace)
-            .bind(to_json(&keys)?)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-    };
+    if keys.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows: Vec<Row> = fetch_listed!(
+        tx,
+        query_as,
+        hashes(keys),
+        "SELECT token, service_id, registered_at FROM push_tokens
+         WHERE workspace_id = $2 AND token",
+        workspace
+    );
     Ok(owners(rows))
 }
 

@@ -46,7 +46,7 @@ impl RevokedSecret {
         serde_json::to_string(&Line {
             kind: self.kind,
             name: self.name.clone(),
-            hash: self.hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            hash: hex::encode(&self.hash),
             revoked_at: format_time(self.revoked_at),
         })
     }
@@ -63,12 +63,7 @@ impl RevokedSecret {
 
 fn read_hash(text: &str) -> Option<Hash> {
     let mut hash = Hash::default();
-    if text.len() != 2 * hash.len() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (byte, digits) in hash.iter_mut().zip(text.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    }
+    hex::decode_to_slice(text, &mut hash).ok()?;
     Some(hash)
 }
 
@@ -110,6 +105,9 @@ mod tests {
         ] {
             assert!(RevokedSecret::from_line(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(read_hash(&format!("+{}", "a".repeat(63))), None);
+        for wrong in ["a".repeat(63), "a".repeat(66), format!("+{}", "a".repeat(63))] {
+            assert_eq!(read_hash(&wrong), None, "{wrong}");
+        }
+        assert_eq!(read_hash(&"aB".repeat(32)), Some([0xab; 32]));
     }
 }

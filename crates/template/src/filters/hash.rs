@@ -18,9 +18,7 @@ type FilterResult<'a> = Result<Value<'a>, Stop>;
 const COST: usize = 8;
 
 fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+    hex::encode(bytes)
 }
 
 fn base64(bytes: &[u8]) -> String {

@@ -6,29 +6,27 @@
 //! after everything received before it for either user, however far one partition is behind the
 //! other.
 
+mod merge;
+
 use std::borrow::Cow;
 
 use futures::future::BoxFuture;
 use jiff::civil::Date;
 use uuid::Uuid;
 
+use self::merge::{Meeting, merge_profiles};
 use super::super::message::{Identity, IdentityChange};
 use super::identifier_set::compared;
 use super::identity_rows::{self, Found};
 use super::{ApplyError, Dropped};
 use kit::clock::format_time;
-use kit::json::{self, JsonFields};
-use people::users::activity::Activity;
-use people::users::consent::{self, Consent};
 use people::users::find::{self, Name};
 use people::users::identifier::{Identifier, UserAlias};
 use people::users::profile::{Alias, Field, MAX_BYTES, Profile};
 use people::users::rows::{self, For, Kind, StoredUser};
 use people::users::service_id::{self, Generator};
-use people::users::{
-    activity_rows, keys, merged_rows, name_locks, optout_rows, token_rows, tokens,
-};
-use store::{ByteBudget, StoreError, Tx};
+use people::users::{erased_rows, keys, merged_rows, name_locks, token_rows};
+use store::{StoreError, Tx};
 
 /// Removes a user's data in the domains that tracking does not know.
 pub type EraseHook = for<'a> fn(&'a mut Tx, i32, Uuid) -> BoxFuture<'a, Result<(), StoreError>>;
@@ -253,99 +251,6 @@ impl Identities<'_> {
         self.write(user, &profile).await
     }
 
-    async fn merge(&mut self, merged: Uuid, kept: Found, received_at: i64) -> Outcome {
-        let Some(kept) = kept else { return UNKNOWN };
-        let kept = self.present(kept).await?;
-        if merged == kept {
-            return CONFLICT;
-        }
-        token_rows::lock_of_users(self.tx, self.workspace, &[merged, kept]).await?;
-        let mut opened = self.open_all(&[merged, kept]).await?;
-        let mut take = |id: Uuid| {
-            let index = opened.iter().position(|opened| opened.user.service_id == id)?;
-            Some(opened.swap_remove(index))
-        };
-        match (take(merged), take(kept)) {
-            (None, _) => UNKNOWN,
-            (Some(merged), Some(kept)) => self.merge_opened(merged, kept, received_at).await,
-            (Some(_), None) if self.present(kept).await? != kept => Err(ApplyError::Changed),
-            // The user to keep was erased since, so the merged user is erased, too.
-            (Some(merged), None) => self.erase_opened(merged.user, received_at).await,
-        }
-    }
-
-    /// Merges a user into another one, and removes it.
-    async fn merge_opened(&mut self, merged: Opened, kept: Opened, received_at: i64) -> Outcome {
-        let Opened { mut user, mut profile } = kept;
-        let at = received_at.min(self.now);
-        // Only an external id is free again; aliases identify the kept user.
-        let both_continue = merged.user.external_id.is_none();
-        merge_profiles(&mut profile, &merged.profile, Meeting::Merge { at, both_continue });
-        if profile.bytes() > MAX_BYTES {
-            return TOO_LARGE;
-        }
-        self.absorb(merged, &mut user, &profile, received_at).await?;
-        self.write(user, &profile).await
-    }
-
-    /// Moves the rows of a user to the kept user, whose merged profile the caller writes.
-    async fn absorb(
-        &mut self,
-        merged: Opened,
-        user: &mut StoredUser,
-        profile: &Profile,
-        received_at: i64,
-    ) -> Result<(), ApplyError> {
-        let activity = self.combined_activity(&merged.user, user).await?;
-        let (from, to) = (merged.user.service_id, user.service_id);
-        token_rows::reassign(self.tx, self.workspace, from, to).await?;
-        find::remove(self.tx, self.workspace, &[], Some(&merged.user), 0).await?;
-        (self.erase_hook)(self.tx, self.workspace, merged.user.service_id).await?;
-        let (workspace, former) = (self.workspace, merged.user.service_id);
-        merged_rows::add_merged(self.tx, workspace, former, user.service_id, received_at).await?;
-        for alias in merged.profile.aliases() {
-            self.assign(Kind::Alias, alias.key(), user.service_id).await?;
-        }
-        if user.email.is_none() {
-            user.email = profile.text(Field::Email).map(|email| compared(&email).into_owned());
-            let email = user.email.iter().map(|email| (email.clone(), user.service_id));
-            rows::add_emails(self.tx, self.workspace, &email.collect::<Vec<_>>()).await?;
-        }
-        user.attributes_at = user.attributes_at.max(merged.user.attributes_at);
-        let row = [(user.key, user.service_id, activity)];
-        activity_rows::put_activity(self.tx, self.workspace, &row).await?;
-        match (&user.email, Consent::read(profile).unsubscribed_at()) {
-            (Some(email), Some(at)) => {
-                Ok(optout_rows::put(self.tx, self.workspace, &[(email.as_str(), at)]).await?)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The combined activity of both users.
-    async fn combined_activity(
-        &mut self,
-        merged: &StoredUser,
-        kept: &StoredUser,
-    ) -> Result<Vec<u8>, ApplyError> {
-        let ids = [merged.service_id, kept.service_id];
-        let (workspace, mut budget) = (self.workspace, ByteBudget::unlimited());
-        let stored = activity_rows::lock_activity(self.tx, workspace, &ids, &mut budget).await?;
-        let mut combined = Activity::default();
-        // For activity at the same moment, the kept user's comes first.
-        for id in [kept.service_id, merged.service_id] {
-            let found = stored.iter().find(|stored| stored.service_id == id);
-            if let Some(body) = found.and_then(|stored| stored.body.as_deref()) {
-                let activity =
-                    Activity::decode(body).map_err(|why| ApplyError::Activity(id, why))?;
-                combined.absorb(&activity);
-            }
-        }
-        combined.prune(self.today);
-        combined.prune_names();
-        Ok(combined.encode())
-    }
-
     async fn rename_id(
         &mut self,
         first: Uuid,
@@ -439,7 +344,7 @@ impl Identities<'_> {
         received_at: i64,
     ) -> Result<Option<i64>, ApplyError> {
         let hashes = [find::name_hash(Name::ExternalId, id)];
-        let erased = rows::find_erased(self.tx, self.workspace, &hashes).await?;
+        let erased = erased_rows::find(self.tx, self.workspace, &hashes).await?;
         Ok(erased.first().map(|(_, at)| *at).filter(|at| *at >= received_at))
     }
 
@@ -554,117 +459,5 @@ impl Identities<'_> {
         user.doc = profile.to_document();
         rows::put_users(self.tx, self.workspace, &[user]).await?;
         Ok(Ok(()))
-    }
-}
-
-/// How the states of two profiles meet.
-#[derive(Clone, Copy)]
-enum Meeting {
-    /// Two users are merged by a change that was received at this time, in milliseconds since the
-    /// epoch. The merged user's names identify the kept user if `both_continue`.
-    Merge { at: i64, both_continue: bool },
-    /// Both profiles are of one user, who got another name.
-    OfSameUser,
-}
-
-/// Adds the values to a profile that only the other one has. The decisions about messages of both
-/// apply to it: one user's address may come with the other's state.
-fn merge_profiles(kept: &mut Profile, merged: &Profile, meeting: Meeting) {
-    let (mut consent, merged_consent) = (Consent::read(kept), Consent::read(merged));
-    match meeting {
-        Meeting::Merge { at, both_continue } => consent.meet(&merged_consent, at, both_continue),
-        Meeting::OfSameUser => consent.join(&merged_consent),
-    }
-    consent.write(kept);
-    for field in Field::ALL.into_iter().filter(|field| !consent::is_state(*field)) {
-        let Some(value) = merged.get(field) else { continue };
-        let kept_value = kept.get(field);
-        let combined = match field {
-            Field::ServiceId
-            | Field::ExternalId
-            | Field::RandomBucket
-            | Field::CreatedAt
-            | Field::DeprecatedExternalIds => continue,
-            Field::UserAliases => {
-                let mut aliases = kept.aliases();
-                aliases.extend(merged.aliases());
-                kept.set_aliases(&aliases);
-                continue;
-            }
-            // Both have the same format, so the texts compare like the times.
-            Field::DateOfFirstSession => {
-                kept_value.filter(|kept| *kept < value).unwrap_or(value).to_owned()
-            }
-            Field::DateOfLastSession => {
-                kept_value.filter(|kept| *kept > value).unwrap_or(value).to_owned()
-            }
-            Field::PushTokens => {
-                kept_value.map_or(value.to_owned(), |kept| tokens::merged(kept, value))
-            }
-            Field::CustomAttributes => {
-                match kept_value.and_then(|kept| merged_members(kept, value)) {
-                    Some(members) => members,
-                    None => kept_value.unwrap_or(value).to_owned(),
-                }
-            }
-            _ => kept_value.unwrap_or(value).to_owned(),
-        };
-        kept.set_json(field, combined);
-    }
-}
-
-/// The fields of both objects; if both have a field, that of the first.
-fn merged_members(first: &str, second: &str) -> Option<String> {
-    let (first, second): (JsonFields<'_>, JsonFields<'_>) =
-        (json::parse(first).ok()?, json::parse(second).ok()?);
-    let more = second.0.iter().filter(|(name, _)| first.get(name).is_none());
-    let mut out = String::new();
-    for (name, value) in first.0.iter().chain(more) {
-        out.push(if out.is_empty() { '{' } else { ',' });
-        json::push_string(&mut out, name);
-        out.push(':');
-        out.push_str(value.get());
-    }
-    out.push('}');
-    Some(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use people::users::Recipient;
-
-    #[test]
-    fn merging_fills_the_missing_fields() {
-        let profile = |json: &str| Profile::parse(json).unwrap();
-        let mut kept = profile(
-            r#"{"service_id":"k","first_name":"Ann","custom_attributes":{"a":1},"date_of_first_session":"2020","date_of_last_session":"2021"}"#,
-        );
-        let gone = profile(
-            r#"{"service_id":"g","external_id":"x","first_name":"Old","last_name":"Lee","custom_attributes":{"a":2,"b":1.10},"date_of_first_session":"2019","date_of_last_session":"2022"}"#,
-        );
-        merge_profiles(&mut kept, &gone, Meeting::Merge { at: 5, both_continue: false });
-        assert_eq!(
-            kept.to_document(),
-            r#"{"service_id":"k","first_name":"Ann","last_name":"Lee","custom_attributes":{"a":1,"b":1.10},"date_of_first_session":"2019","date_of_last_session":"2022","decision_times":{"met":5}}"#
-        );
-    }
-
-    #[test]
-    fn an_opt_out_of_either_user_holds_after_merging() {
-        let out = r#"{"email":"a@acme.example","email_subscribe":"unsubscribed","subscription_groups":[{"subscription_group_id":"g","subscription_state":"unsubscribed"}]}"#;
-        let subscribed = r#"{"email_subscribe":"subscribed","push_subscribe":"opted_in","subscription_groups":[{"subscription_group_id":"g","subscription_state":"subscribed"},{"subscription_group_id":"h","subscription_state":"subscribed"}]}"#;
-        for (kept, gone) in [(out, subscribed), (subscribed, out)] {
-            let mut merged = Profile::parse(kept).unwrap();
-            let gone = Profile::parse(gone).unwrap();
-            merge_profiles(&mut merged, &gone, Meeting::Merge { at: 5, both_continue: false });
-            let states = [Field::EmailSubscribe, Field::PushSubscribe];
-            let states = states.map(|field| merged.text(field).unwrap());
-            assert_eq!(states, ["unsubscribed", "opted_in"]);
-            assert_eq!(merged.text(Field::Email).as_deref(), Some("a@acme.example"));
-            let user = Recipient::read(Uuid::nil(), &merged.to_document()).unwrap();
-            assert_eq!(user.group_state("g"), Some("unsubscribed"));
-            assert!(user.is_in_group("h") && !user.is_in_group("g"));
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! The SQL of a workspace's list of products.
 
-use store::{StoreError, Tx, insert_rows, on};
+use store::{StoreError, Tx, fetch_listed, insert_rows, on};
 
 /// Blocks other writers of products until the end of this transaction; SQLite has one writer
 /// anyway.
@@ -20,27 +20,13 @@ pub async fn find_listed(
     workspace: i32,
     products: &[&str],
 ) -> Result<Vec<String>, StoreError> {
-    Ok(match tx {
-        Tx::Postgres(tx) => {
-            sqlx::query_scalar(
-                "SELECT product_id FROM products WHERE workspace_id = $1 AND product_id = ANY ($2)",
-            )
-            .bind(workspace)
-            .bind(products)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-        Tx::Sqlite(tx) => {
-            sqlx::query_scalar(
-                "SELECT product_id FROM products
-                 WHERE workspace_id = $1 AND product_id IN (SELECT value FROM json_each($2))",
-            )
-            .bind(workspace)
-            .bind(serde_json::Value::from(products).to_string())
-            .fetch_all(&mut **tx)
-            .await?
-        }
-    })
+    Ok(fetch_listed!(
+        tx,
+        query_scalar,
+        plain(products),
+        "SELECT product_id FROM products WHERE workspace_id = $2 AND product_id",
+        workspace
+    ))
 }
 
 /// Products that a workspace lists, by name.

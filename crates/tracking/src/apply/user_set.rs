@@ -9,9 +9,9 @@
 //! moment create two, and the rule above decides between them from then on.
 
 mod addresses;
+mod look_up;
 mod tokens;
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
@@ -20,19 +20,18 @@ use self::addresses::{AddressChange, write_opt_outs};
 use super::super::message::{Attributes, Object};
 use super::ApplyError;
 use super::draft::{Draft, TooLarge};
-use super::identifier_set::{IdentifierSet, compared, registered_tokens};
+use super::identifier_set::{compared, registered_tokens};
 use super::opt_outs::OptOuts;
 use super::tally::Dropped;
 use kit::clock::format_time;
-use kit::fail_point;
 use people::users::consent::Consent;
-use people::users::find::{Name, name_hash};
+use people::users::find::Name;
 use people::users::identifier::Identifier;
 use people::users::profile::{Alias, Field, Profile};
-use people::users::rows::{self, For, Kind, StoredUser};
+use people::users::rows::{self, Kind, StoredUser};
 use people::users::service_id::{self, Generator};
 use people::users::tokens::Registrations;
-use people::users::{activity_rows, keys, large_rows, merged_rows, name_locks};
+use people::users::{activity_rows, keys, merged_rows};
 use store::{ByteBudget, Tx};
 
 /// Memory of a custom attribute or one of its elements, in addition to its text.
@@ -98,236 +97,6 @@ pub struct UserSet<'a> {
 }
 
 impl<'a> UserSet<'a> {
-    /// Looks up the users that objects may identify, locks the profiles that they may change, and
-    /// creates users for unknown external ids.
-    pub async fn look_up(
-        tx: &mut Tx,
-        workspace: i32,
-        identifier_set: &IdentifierSet<'a>,
-        ids: &'a Generator,
-        budget: &'a mut ByteBudget,
-    ) -> Result<Self, ApplyError> {
-        let mut user_set = Self {
-            workspace,
-            ids,
-            budget,
-            users: Vec::new(),
-            by_id: HashMap::new(),
-            external_ids: HashMap::with_capacity(identifier_set.external_ids.len()),
-            aliases: HashMap::new(),
-            emails: HashMap::new(),
-            locked_emails: HashSet::new(),
-            hinted: Vec::new(),
-            opt_outs: OptOuts::default(),
-            erased: HashMap::new(),
-            tokens: Registrations::default(),
-            is_outdated: false,
-        };
-        let mut changed = Vec::new();
-        user_set.look_up_external_ids(tx, identifier_set, &mut changed).await?;
-        user_set.look_up_aliases(tx, identifier_set, &mut changed).await?;
-        let ids: Vec<Uuid> = identifier_set.service_ids.keys().copied().collect();
-        let merged = merged_rows::find_merged(tx, workspace, &ids).await?;
-        for (id, usage) in &identifier_set.service_ids {
-            let present = merged.get(id).copied().unwrap_or(*id);
-            let index = user_set.index(present, false);
-            user_set.by_id.insert(*id, index);
-            changed.extend(usage.changes.then_some(present));
-        }
-        user_set.look_up_emails(tx, identifier_set, &mut changed).await?;
-        user_set.look_up_tokens(tx, identifier_set, &mut changed).await?;
-        fail_point!("tracking::named");
-        user_set.open(tx, &changed).await?;
-        user_set.look_up_opt_outs(tx, identifier_set).await?;
-        Ok(user_set)
-    }
-
-    async fn look_up_external_ids(
-        &mut self,
-        tx: &mut Tx,
-        identifier_set: &IdentifierSet<'a>,
-        changed: &mut Vec<Uuid>,
-    ) -> Result<(), ApplyError> {
-        let values: Vec<&'a str> = identifier_set.external_ids.keys().copied().collect();
-        let mut owners = self.owners(tx, &values).await?;
-        let unknown: Vec<&'a str> =
-            values.into_iter().filter(|value| !owners.contains_key(*value)).collect();
-        let mut new = self.new_owners(identifier_set, &unknown);
-        fail_point!("tracking::looked");
-        if rows::add_identifiers(tx, self.workspace, &new).await? != new.len() as u64 {
-            // Another partition has created some of them meanwhile.
-            let values: Vec<&str> = new.iter().map(|new| new.value.as_str()).collect();
-            let now = self.owners(tx, &values).await?;
-            new.retain(|new| now.get(&new.value) == Some(&new.service_id));
-            let new: HashSet<Uuid> = new.iter().map(|new| new.service_id).collect();
-            owners.extend(now.into_iter().filter(|(_, id)| !new.contains(id)));
-        }
-        self.remove_erased(tx, identifier_set, &mut new).await?;
-        let mut new: HashMap<String, Uuid> =
-            new.into_iter().map(|new| (new.value, new.service_id)).collect();
-        for (value, usage) in &identifier_set.external_ids {
-            let owner = match (owners.remove(*value), new.remove(*value)) {
-                (Some(id), _) => {
-                    changed.extend(usage.changes.then_some(id));
-                    ExternalIdOwner::Known(self.index(id, true))
-                }
-                (None, Some(id)) => ExternalIdOwner::New(id),
-                (None, None) => ExternalIdOwner::NoUser,
-            };
-            self.external_ids.insert(value, owner);
-        }
-        Ok(())
-    }
-
-    async fn owners(
-        &self,
-        tx: &mut Tx,
-        values: &[&str],
-    ) -> Result<HashMap<String, Uuid>, ApplyError> {
-        let known = rows::find_identifiers(tx, self.workspace, Kind::ExternalId, values).await?;
-        Ok(known.into_iter().map(|known| (known.value, known.service_id)).collect())
-    }
-
-    /// The identifiers to be added, ascending.
-    fn new_owners(
-        &self,
-        identifier_set: &IdentifierSet<'a>,
-        unknown: &[&'a str],
-    ) -> Vec<rows::Identifier> {
-        let mut creates: Vec<(i64, &'a str)> = unknown
-            .iter()
-            .filter_map(|value| Some((identifier_set.external_ids[value].creates?.0, *value)))
-            .collect();
-        // The first one is the older one.
-        creates.sort_unstable();
-        let identifier = |(first, value): (i64, &str)| rows::Identifier {
-            kind: Kind::ExternalId,
-            value: value.to_owned(),
-            service_id: self.ids.next_anywhere(first),
-        };
-        let mut new: Vec<rows::Identifier> = creates.into_iter().map(identifier).collect();
-        new.sort_unstable();
-        new
-    }
-
-    /// Removes added identifiers again if all objects that would create the user were received
-    /// before the user was erased. A later erasure waits for this transaction.
-    async fn remove_erased(
-        &mut self,
-        tx: &mut Tx,
-        identifier_set: &IdentifierSet<'a>,
-        new: &mut Vec<rows::Identifier>,
-    ) -> Result<(), ApplyError> {
-        let values = new.iter().map(|new| new.value.as_str());
-        self.look_up_erased(tx, Name::ExternalId, values).await?;
-        let is_erased = |new: &mut rows::Identifier| {
-            let creates =
-                identifier_set.external_ids.get(new.value.as_str()).and_then(|usage| usage.creates);
-            creates.is_some_and(|(_, last)| self.is_erased(Name::ExternalId, &new.value, last))
-        };
-        let erased: Vec<rows::Identifier> = new.extract_if(.., is_erased).collect();
-        for identifier in &erased {
-            rows::remove_identifier(tx, self.workspace, identifier).await?;
-        }
-        Ok(())
-    }
-
-    async fn look_up_erased<'n>(
-        &mut self,
-        tx: &mut Tx,
-        name: Name,
-        values: impl Iterator<Item = &'n str>,
-    ) -> Result<(), ApplyError> {
-        let hashes: Vec<[u8; 32]> = values.map(|value| name_hash(name, value)).collect();
-        self.erased.extend(rows::find_erased(tx, self.workspace, &hashes).await?);
-        Ok(())
-    }
-
-    fn is_erased(&self, name: Name, value: &str, received_at: i64) -> bool {
-        self.erased_at(name, value).is_some_and(|at| received_at <= at)
-    }
-
-    fn erased_at(&self, name: Name, value: &str) -> Option<i64> {
-        if self.erased.is_empty() {
-            return None;
-        }
-        self.erased.get(&name_hash(name, value)[..]).copied()
-    }
-
-    async fn look_up_aliases(
-        &mut self,
-        tx: &mut Tx,
-        identifier_set: &IdentifierSet<'a>,
-        changed: &mut Vec<Uuid>,
-    ) -> Result<(), ApplyError> {
-        let by_key: HashMap<String, (&'a str, &'a str)> = identifier_set
-            .aliases
-            .keys()
-            .map(|(label, name)| (Alias::key_of(label, name), (*label, *name)))
-            .collect();
-        let keys: Vec<&str> = by_key.keys().map(String::as_str).collect();
-        for known in rows::find_identifiers(tx, self.workspace, Kind::Alias, &keys).await? {
-            if let Some(alias) = by_key.get(&known.value) {
-                changed.extend(identifier_set.aliases[alias].changes.then_some(known.service_id));
-                let index = self.index(known.service_id, true);
-                self.aliases.insert(*alias, index);
-            }
-        }
-        Ok(())
-    }
-
-    async fn look_up_emails(
-        &mut self,
-        tx: &mut Tx,
-        identifier_set: &IdentifierSet<'a>,
-        changed: &mut Vec<Uuid>,
-    ) -> Result<(), ApplyError> {
-        let emails: Vec<&str> = identifier_set.emails.keys().map(Cow::as_ref).collect();
-        let hinted = rows::find_emails(tx, self.workspace, &emails).await?;
-        for user in rows::find_users(tx, self.workspace, &hinted, For::ReadingKeys).await? {
-            let usage = user.email.as_deref().and_then(|email| identifier_set.emails.get(email));
-            if let Some(usage) = usage {
-                changed.extend(usage.changes.then_some(user.service_id));
-                self.index(user.service_id, true);
-                self.set_row(user);
-            }
-        }
-        // Including those of existing users, because they may have changed before the object is
-        // applied.
-        let creates = identifier_set.emails.iter().filter(|(_, usage)| usage.creates.is_some());
-        let names: Vec<(Name, Cow<'_, str>)> = creates
-            .filter(|(email, _)| {
-                identifier_set.changes_emails || self.owner_of_email(email).is_none()
-            })
-            .map(|(email, _)| (Name::Email, Cow::Borrowed(email.as_ref())))
-            .collect();
-        fail_point!("tracking::looked_for_emails");
-        name_locks::lock(tx, self.workspace, &names).await?;
-        let locked: Vec<&str> = names.iter().map(|(_, email)| email.as_ref()).collect();
-        let now = rows::find_emails(tx, self.workspace, &locked).await?;
-        if now.iter().any(|id| !hinted.contains(id)) {
-            // Another partition created a user with one of them before the lock.
-            return Err(ApplyError::Changed);
-        }
-        self.hinted = hinted;
-        self.locked_emails = names.iter().map(|(_, email)| email.to_string()).collect();
-        let changed = identifier_set.emails.iter().filter(|(_, usage)| usage.changes);
-        let changed = changed.map(|(email, _)| email.as_ref());
-        let names = names.iter().map(|(_, email)| email.as_ref()).chain(changed);
-        self.look_up_erased(tx, Name::Email, names).await
-    }
-
-    /// Locks and reads the profiles that objects can change.
-    async fn open(&mut self, tx: &mut Tx, ids: &[Uuid]) -> Result<(), ApplyError> {
-        let found = large_rows::lock_users(tx, self.workspace, ids, self.budget).await?;
-        let mut missing: HashSet<Uuid> = ids.iter().copied().collect();
-        for user in found {
-            missing.remove(&user.service_id);
-            self.set_row(user);
-        }
-        self.check_missing(tx, &missing).await
-    }
-
     /// The index of a stored user, which is added if it is new here.
     fn index(&mut self, id: Uuid, is_sure: bool) -> UserIndex {
         let index = *self.by_id.entry(id).or_insert(UserIndex(self.users.len()));

@@ -5,9 +5,10 @@ use serde_json::Value;
 use super::*;
 use crate::message::Batch;
 use kit::json;
-use log::partition_of;
 
 mod any;
+mod limits;
+mod partitions;
 
 const NOW: i64 = 1_700_000_000_000;
 
@@ -88,6 +89,10 @@ fn with(name: &str, value: &str) -> String {
     let members: Vec<_> =
         members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
     format!("{{{}}}", members.join(","))
+}
+
+fn batches(payloads: &BTreeMap<i32, String>) -> Vec<Batch<'_>> {
+    payloads.values().map(|payload| Batch::decode(payload.as_bytes()).unwrap()).collect()
 }
 
 #[test]
@@ -351,28 +356,6 @@ fn each_error_of_an_object_is_reported_once() {
 }
 
 #[test]
-fn lengths_are_of_characters_and_payloads_of_bytes() {
-    let at_most = format!("\"{}\"", "é".repeat(255));
-    for name in ["external_id", "product_id", "app_id"] {
-        accepted(Kind::Purchases, &with(name, &at_most));
-    }
-    accepted(Kind::Purchases, &with("properties", &format!(r#"{{"a":{at_most},{at_most}:1}}"#)));
-    // Flat properties have no common limit; nested ones do.
-    let property = |bytes: usize| format!(r#"{{"a":["{}"]}}"#, "x".repeat(bytes - 10));
-    assert_eq!(property(51_200).len(), 51_200);
-    accepted(Kind::Purchases, &with("properties", &property(51_200)));
-    let spaced = property(51_200).replace(":[", "  :  [  ");
-    accepted(Kind::Purchases, &with("properties", &spaced));
-    let errors = rejected(Kind::Purchases, &with("properties", &property(51_201)));
-    assert_eq!(
-        errors,
-        ["properties: can have at most 51200 bytes if they contain arrays or objects"]
-    );
-    let flat: Vec<_> = (0..300).map(|n| format!("\"{n}\":\"{}\"", "x".repeat(200))).collect();
-    accepted(Kind::Purchases, &with("properties", &format!("{{{}}}", flat.join(","))));
-}
-
-#[test]
 fn all_errors_are_reported_and_valid_objects_accepted() {
     let body = format!(
         r#"{{"attributes":[5,{{"external_id":"a","dob":"x"}}],
@@ -435,118 +418,6 @@ fn requests_without_valid_objects_are_rejected() {
 }
 
 /// The messages of a body, decoded, by partition.
-fn batches(payloads: &BTreeMap<i32, String>) -> Vec<Batch<'_>> {
-    payloads.values().map(|payload| Batch::decode(payload.as_bytes()).unwrap()).collect()
-}
-
-/// The users of each message.
-fn users(body: String) -> Vec<Vec<String>> {
-    let (_, payloads) = track(body).unwrap();
-    let users = |batch: &Batch<'_>| batch.objects.iter().map(|o| o.user().key()).collect();
-    batches(&payloads).iter().map(users).collect()
-}
-
-fn home(user: &str) -> usize {
-    partition_of(format!("7\u{1f}{user}").as_bytes(), 8) as usize
-}
-
-/// Enough other users to have one in every partition.
-fn other_users() -> impl Iterator<Item = String> {
-    (0..40).map(|n| format!(r#"{{"external_id":"s{n}","name":"x","time":"2023-01-01"}}"#))
-}
-
-#[test]
-fn a_weaker_identifier_follows_the_object_before_it_that_names_it() {
-    let event = |user: &str| format!(r#"{{{user},"name":"x","time":"2023-01-01"}}"#);
-    let alias = r#""user_alias":{"alias_name":"n","alias_label":"l"}"#;
-    let service_id = r#""service_id":"0190b9a6-1c00-7000-8000-000000000000""#;
-    let ann = [
-        event(r#""email":"ANN@b""#),
-        event(&format!("{alias},{service_id}")),
-        event(&format!(r#""external_id":"ann",{alias}"#)),
-        event(alias),
-        event(service_id),
-    ];
-    let events: Vec<_> = ann.into_iter().chain(other_users()).collect();
-    let body = format!(
-        r#"{{"events":[{}],"attributes":[{{"external_id":"bob","email":"ann@b"}},
-                                         {{"external_id":"ann","email":"ann@B"}}]}}"#,
-        events.join(",")
-    );
-    let messages = users(body);
-    assert_eq!(messages.len(), 8);
-    let known = |partition: usize| -> Vec<&str> {
-        let names =
-            ["0ann", "0bob", "10190b9a6-1c00-7000-8000-000000000000", "2l\u{1f}n", "3ann@b"];
-        let users = messages[partition].iter().map(String::as_str);
-        users.filter(|user| names.contains(user)).collect()
-    };
-    let (service, alias) = ("10190b9a6-1c00-7000-8000-000000000000", "2l\u{1f}n");
-    assert_ne!(home("0ann"), home("0bob"));
-    assert_ne!(home("0ann"), home(service));
-    // The alias follows ann, whose object came last.
-    assert_eq!(known(home("0ann")), ["0ann", "3ann@b", "0ann", alias]);
-    assert_eq!(known(home("0bob")), ["0bob"]);
-    assert_eq!(known(home(service)), [service, service]);
-}
-
-#[test]
-fn external_ids_determine_the_partition() {
-    // An email that two users have, and that also decides, moves neither to the other's partition.
-    let body = format!(
-        r#"{{"attributes":[{{"external_id":"a","email":"e@b"}},
-                           {{"external_id":"b","email":"e@b","first_name":"old"}}],
-            "events":[{{"email":"e@b","name":"x","time":"2023-01-01"}},{}]}}"#,
-        other_users().collect::<Vec<_>>().join(",")
-    );
-    let messages = users(body);
-    assert_ne!(home("0a"), home("0b"));
-    for user in ["0a", "0b", "0s7"] {
-        assert!(messages[home(user)].contains(&user.to_owned()), "{user} is elsewhere");
-    }
-    assert!(messages[home("0b")].contains(&"3e@b".to_owned()), "with the last that had it");
-}
-
-#[test]
-fn objects_have_a_limit_of_fields() {
-    let members = |count: usize| {
-        let members: Vec<_> = (0..count).map(|n| format!("\"m{n}\":{n}")).collect();
-        members.join(",")
-    };
-    let hidden = format!(r#"{{"external_id":"e","a":{{"{}":"!"}}}}"#, json::MARK);
-    assert!(rejected(Kind::Attributes, &hidden)[0].contains(json::MARK));
-    let hidden = format!(r#"{{"external_id":"e","{}":"!"}}"#, json::MARK);
-    assert!(rejected(Kind::Attributes, &hidden)[0].contains(json::MARK));
-    let max_fields = json::MAX_JSON_FIELDS;
-    accepted(Kind::Purchases, &purchase(&members(max_fields - 5)));
-    let errors = rejected(Kind::Purchases, &purchase(&members(max_fields - 4)));
-    assert_eq!(errors, ["the object: has more than 10000 fields"]);
-    for (kind, member) in [(Kind::Purchases, "properties"), (Kind::Attributes, "custom_attributes")]
-    {
-        let object = |count| match kind {
-            Kind::Purchases => with(member, &format!("{{{}}}", members(count))),
-            _ => format!(r#"{{"external_id":"e","{member}":{{{}}}}}"#, members(count)),
-        };
-        accepted(kind, &object(max_fields));
-        assert_eq!(
-            rejected(kind, &object(max_fields + 1)),
-            [format!("{member} has more than 10000 fields")]
-        );
-    }
-    for (field, value) in [
-        ("current_location", format!("{{{}}}", members(max_fields + 1))),
-        ("subscription_groups", format!("[{{{}}}]", members(max_fields + 1))),
-    ] {
-        let object = format!(r#"{{"external_id":"e","{field}":{value}}}"#);
-        let errors = rejected(Kind::Attributes, &object);
-        assert!(errors[0].starts_with(field), "{errors:?}");
-        assert!(errors[0].ends_with("has more than 10000 fields"), "{errors:?}");
-    }
-    // Every part of a value is kept.
-    let value = format!(r#"{{"external_id":"e","a":{{{}}}}}"#, members(max_fields + 1));
-    assert!(accepted(Kind::Attributes, &value).contains("\"m10000\":10000"));
-}
-
 #[test]
 fn a_whole_number_may_have_a_point() {
     for quantity in ["2.0", "2e0", "0.2e1", "20E-1"] {

@@ -28,6 +28,24 @@ const NOW: i64 = 1_598_900_321_000;
 const PROCESSED: (State, Option<&str>) = (State::Processed, None);
 const DELIVERED: (State, Option<&str>) = (State::Delivered, None);
 
+/// A workspace file whose postbacks go to `receiver`.
+fn workspace(receiver: Option<&Receiver>) -> String {
+    let secret = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, SECRET);
+    let postback = receiver.map(|receiver| {
+        let url = receiver.url("/states");
+        format!("  status_postback: {{url: '{url}', secret: whsec_{secret}}}\n")
+    });
+    format!(
+        "workspace: acme
+currency: USD
+email:
+  smtp: smtp://127.0.0.1:1
+  from: Acme <hello@acme.example>
+{}",
+        postback.unwrap_or_default()
+    )
+}
+
 struct World {
     installation: Installation,
     receiver: Receiver,
@@ -38,17 +56,7 @@ struct World {
 impl World {
     async fn new(store: TestStore) -> Self {
         let receiver = Receiver::start([]).await;
-        let yaml = format!(
-            "workspace: acme
-currency: USD
-email:
-  smtp: smtp://127.0.0.1:1
-  from: Acme <hello@acme.example>
-  status_postback: {{url: '{}', secret: whsec_{}}}
-",
-            receiver.url("/states"),
-            base64::Engine::encode(&base64::prelude::BASE64_STANDARD, SECRET),
-        );
+        let yaml = workspace(Some(&receiver));
         let installation = Installation::open(store, &yaml, |config| {
             config.allow_private = vec!["127.0.0.0/8".parse().unwrap()];
             config.deliveries.retry_ms = 20;
@@ -214,8 +222,59 @@ async fn erasing_a_user_deletes_their_emails_and_callbacks(world: World) {
     world.close().await;
 }
 
+/// The postbacks of an email whose first one the receiver has refused at least once.
+async fn refused(world: &World) -> (MessageId, deliveries::Filter) {
+    world.receiver.script(std::iter::repeat_n(ScriptedResponse::Status(503), 100_000));
+    let id = world.email().await;
+    assert!(world.report(&id, PROCESSED, NOW + 5).await);
+    eventually("an attempt failed", || async { !world.postbacks(&id).is_empty() }).await;
+    let subject = Some(id.dispatch_id.simple().to_string());
+    (id, deliveries::Filter { state: None, workspace: None, subject, limit: 100 })
+}
+
+async fn are_all(world: &World, filter: &deliveries::Filter, state: deliveries::State) -> bool {
+    let mut tx = world.app().store.snapshot().await.unwrap();
+    let listed = deliveries::list(&mut tx, filter).await.unwrap();
+    listed.len() == 2 && listed.iter().all(|delivery| delivery.state == state)
+}
+
+/// They end without another request, and with a reason, long before their time limit.
+async fn postbacks_end_when_their_receiver_is_removed(world: World) {
+    let (_, filter) = refused(&world).await;
+    world.installation.apply(&workspace(None), false).await;
+    let given_up = deliveries::State::GivenUp;
+    eventually("both have ended", || are_all(&world, &filter, given_up)).await;
+    let mut tx = world.app().store.snapshot().await.unwrap();
+    for delivery in deliveries::list(&mut tx, &filter).await.unwrap() {
+        assert!(delivery.finished_at < Some(delivery.retry_until), "{delivery:?}");
+        let error = delivery.last_error.expect("a reason");
+        assert!(error.contains("email.status_postback"), "{error}");
+    }
+    tx.commit().await.unwrap();
+    for request in world.receiver.received() {
+        assert_eq!(verified(&request, SECRET)["status"], "sent");
+    }
+    world.close().await;
+}
+
+async fn postbacks_go_to_the_receiver_that_replaced_theirs(world: World) {
+    let (id, filter) = refused(&world).await;
+    let other = Receiver::start([]).await;
+    world.installation.apply(&workspace(Some(&other)), false).await;
+    let delivered = deliveries::State::Delivered;
+    eventually("both are delivered", || are_all(&world, &filter, delivered)).await;
+    let dispatch = id.dispatch_id.simple().to_string();
+    let received: Vec<Value> =
+        other.received().iter().map(|request| verified(request, SECRET)).collect();
+    assert!(received.iter().all(|body| body["dispatch_id"] == dispatch.as_str()), "{received:?}");
+    assert_eq!(statuses(&received), ["sent", "processed"]);
+    world.close().await;
+}
+
 on_both_stores! { World =>
     states_are_posted_in_order_despite_failures,
+    postbacks_end_when_their_receiver_is_removed,
+    postbacks_go_to_the_receiver_that_replaced_theirs,
     late_and_repeated_reports_change_nothing,
     a_report_is_of_its_workspace_and_user,
     erasing_a_user_deletes_their_emails_and_callbacks,

@@ -12,6 +12,8 @@
 //! exports do not contain. A push token of the record is removed from the user who had it. A record
 //! with the service_id of a merged user is rejected: that id stands for the kept user.
 
+mod write;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::civil::Date;
@@ -25,9 +27,9 @@ use crate::users::record::{Record, RecordError};
 use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
 use crate::users::service_id::{self, Generator};
 use crate::users::tokens::{self, Registered, Registrations, Token, TokenKey};
-use crate::users::{activity_rows, devices, keys, large_rows, merged_rows, optout_rows};
+use crate::users::{devices, large_rows, merged_rows, optout_rows};
 use kit::clock::format_time;
-use store::{StoreError, Tx};
+use store::Tx;
 
 /// A user of the batch: as stored, or new.
 struct ImportedUser {
@@ -369,49 +371,6 @@ impl ImportedUsers {
         }
     }
 
-    /// Writes the changed users. Identifiers before profiles before activity, each in the order of
-    /// their keys, so that writers never deadlock.
-    pub async fn write(
-        self,
-        tx: &mut Tx,
-        workspace: i32,
-        today: Date,
-        now_ms: i64,
-    ) -> Result<(), ImportError> {
-        let mut imported: Vec<ImportedUser> =
-            self.imported.into_iter().filter(|user| user.change.is_some()).collect();
-        imported.sort_unstable_by_key(|user| {
-            (service_id::slice(&user.service_id).unwrap_or(i16::MAX), user.service_id)
-        });
-        write_identifiers(tx, workspace, &imported).await?;
-        let keys = user_keys(tx, &imported).await?;
-        write_opt_outs(tx, workspace, &imported, &self.stored_opt_outs).await?;
-        let mut users = Vec::with_capacity(imported.len());
-        let mut activity = Vec::new();
-        for (user, key) in imported.into_iter().zip(keys) {
-            let Some(change) = user.change else { continue };
-            let is_replaced = change.activity.is_some();
-            if let Some(mut packed) = change.activity {
-                packed.prune(today);
-                // Empty new activity needs no row; existing activity is replaced with nothing.
-                if user.stored.is_some() || !packed.is_empty() {
-                    activity.push((key, user.service_id, packed.encode()));
-                }
-            }
-            users.push(StoredUser {
-                key,
-                service_id: user.service_id,
-                external_id: user.external_id,
-                email: user.email,
-                attributes_at: if is_replaced { now_ms } else { user.written.0 },
-                doc: change.doc,
-            });
-        }
-        rows::put_users(tx, workspace, &users).await?;
-        activity_rows::put_activity(tx, workspace, &activity).await?;
-        Ok(self.tokens.write(tx, workspace).await?)
-    }
-
     /// The number of users who would lose a field, by the field.
     pub async fn removed(
         &self,
@@ -483,80 +442,4 @@ fn alias_text(alias: &Alias) -> String {
 
 fn time_json(ms: i64) -> String {
     format!("\"{}\"", format_time(ms))
-}
-
-/// Adds and removes the identifiers and email hints of the changed users.
-async fn write_identifiers(
-    tx: &mut Tx,
-    workspace: i32,
-    imported: &[ImportedUser],
-) -> Result<(), ImportError> {
-    let (mut added, mut removed) = (Vec::new(), Vec::new());
-    let (mut emails, mut former_emails) = (Vec::new(), Vec::new());
-    for user in imported {
-        let identifier = |(kind, value)| Identifier { kind, value, service_id: user.service_id };
-        let before: HashSet<_> = user.stored_identifiers().into_iter().collect();
-        let after: HashSet<_> = user.identifiers().into_iter().collect();
-        removed.extend(before.difference(&after).cloned().map(identifier));
-        added.extend(after.difference(&before).cloned().map(identifier));
-        let stored_email = user.stored.as_ref().and_then(|stored| stored.email.as_ref());
-        if stored_email != user.email.as_ref() {
-            former_emails.extend(stored_email.cloned().map(|email| (email, user.service_id)));
-            emails.extend(user.email.clone().map(|email| (email, user.service_id)));
-        }
-    }
-    removed.sort_unstable();
-    for identifier in &removed {
-        rows::remove_identifier(tx, workspace, identifier).await?;
-    }
-    added.sort_unstable();
-    if rows::add_identifiers(tx, workspace, &added).await? != added.len() as u64 {
-        return Err(ImportError::Conflict);
-    }
-    former_emails.sort_unstable();
-    rows::remove_emails(tx, workspace, &former_emails).await?;
-    emails.sort_unstable();
-    Ok(rows::add_emails(tx, workspace, &emails).await?)
-}
-
-/// Stores the unsubscribed addresses of users. Another transaction may unsubscribe an address that a
-/// user gets in this one: one of them waits for the other, and then this one starts again.
-async fn write_opt_outs(
-    tx: &mut Tx,
-    workspace: i32,
-    imported: &[ImportedUser],
-    known: &HashSet<String>,
-) -> Result<(), ImportError> {
-    let (mut new_emails, mut unsubscribed) = (Vec::new(), BTreeMap::new());
-    for user in imported {
-        let Some(email) = user.email.as_deref() else { continue };
-        let stored = user.stored.as_ref().and_then(|stored| stored.email.as_deref());
-        new_emails.extend((stored != Some(email)).then_some(email));
-        if let Some(at) = user.unsubscribed_at {
-            let last = unsubscribed.entry(email).or_insert(at);
-            *last = at.max(*last);
-        }
-    }
-    let new: Vec<(&str, i64)> = unsubscribed.into_iter().collect();
-    if tx.is_postgres() {
-        let addresses: Vec<&str> = new.iter().map(|(email, _)| *email).collect();
-        optout_rows::lock(tx, workspace, &new_emails, &addresses).await?;
-        let stored = optout_rows::find(tx, workspace, &new_emails).await?;
-        if stored.keys().any(|email| !known.contains(email)) {
-            return Err(ImportError::Conflict);
-        }
-    }
-    Ok(optout_rows::put(tx, workspace, &new).await?)
-}
-
-/// SQLite's keys of users: existing and new ones.
-async fn user_keys(tx: &mut Tx, imported: &[ImportedUser]) -> Result<Vec<i64>, StoreError> {
-    let new: Vec<Uuid> =
-        imported.iter().filter(|user| user.stored.is_none()).map(|user| user.service_id).collect();
-    let mut new = keys::allocate_keys(tx, &new).await?.into_iter();
-    let key = |user: &ImportedUser| match &user.stored {
-        Some(stored) => Some(stored.key),
-        None => new.next(),
-    };
-    Ok(imported.iter().filter_map(key).collect())
 }

@@ -1,17 +1,12 @@
-//! The JSON Schema of a record, and where the gateway serves it.
+//! The JSON Schema of a record.
 
-use axum::Json;
-use axum::http::{Method, StatusCode};
-use axum::routing::get;
+use schemars::Schema;
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::ExportRecord;
-use crate::api::TAG;
-use gateway::app::App;
-use gateway::{Operation, Routes};
 
+/// The path at a gateway.
 pub const SCHEMA_PATH: &str = "/schemas/export-record.json";
 
 /// Increases when a field is added, or a field's type changes. Manifests name it.
@@ -31,23 +26,4 @@ pub fn schema() -> Schema {
     });
     schema.insert("additionalProperties".into(), other_name);
     schema
-}
-
-pub fn routes() -> Routes<App> {
-    let document = schema();
-    Routes::new().route(SCHEMA_PATH, get(async move || Json(document.clone())), [describe()])
-}
-
-/// A JSON Schema.
-#[derive(JsonSchema)]
-#[schemars(with = "Value", rename = "JsonSchemaDocument")]
-struct SchemaDocument;
-
-fn describe() -> Operation {
-    Operation::new(Method::GET, "exportRecordSchema", TAG, "Get the schema of an export's lines")
-        .about(
-            "The JSON Schema of one line of an export's files. `version` is the version that an \
-             export's manifest names.",
-        )
-        .returns::<SchemaDocument>(StatusCode::OK, "The schema.")
 }

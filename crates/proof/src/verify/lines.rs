@@ -135,11 +135,10 @@ fn lines(decoder: impl io::Read, visit: &mut impl FnMut(Piece<'_>)) -> io::Resul
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
     use proptest::prelude::*;
 
+    use super::super::tests::files::{gzip_file, zip_file};
     use super::*;
-    use crate::archive::{self, Packer, Shape};
 
     /// The pieces of a file as text: `[name]`, lines, `…`.
     fn pieces(format: Format, file: &[u8]) -> io::Result<String> {
@@ -152,46 +151,22 @@ mod tests {
         Ok(text)
     }
 
-    fn packed(shape: Shape, name: &str, text: &str) -> archive::Packed {
-        let mut packer = Packer::new(shape, name.into(), Timestamp::UNIX_EPOCH);
-        packer.append(|out| out.extend_from_slice(text.as_bytes())).unwrap();
-        packer.finish().unwrap()
-    }
-
-    /// A ZIP of segments, as behind `url`.
-    fn joined(entries: &[(&str, &str)]) -> Vec<u8> {
-        let mut file = Vec::new();
-        let mut directory = Vec::new();
-        for (name, text) in entries {
-            let packed = packed(Shape::Segment, name, text);
-            directory.push(archive::Entry {
-                name: (*name).into(),
-                crc32: packed.crc32,
-                raw_bytes: packed.raw_bytes,
-                stored_bytes: packed.bytes.len() as u64,
-            });
-            file.extend(packed.bytes);
-        }
-        file.extend(archive::central_directory(&directory, Timestamp::UNIX_EPOCH));
-        file
-    }
-
     #[test]
     fn every_format_of_an_export_is_read() {
         let text = "{}\n{\"a\":1}\n";
-        let zip = packed(Shape::Zip, "a.json", text).bytes;
+        let zip = zip_file(&[("a.json", text)]);
         assert_eq!(pieces(Format::Zip, &zip).unwrap(), "[a.json]{}|{\"a\":1}|");
-        let gzip = packed(Shape::Gzip, "a.json", text).bytes;
+        let gzip = gzip_file("a.json", text);
         assert_eq!(pieces(Format::Gzip, &gzip).unwrap(), "[]{}|{\"a\":1}|");
-        let two = joined(&[("a", "1\n"), ("b", "2\n3")]);
+        let two = zip_file(&[("a", "1\n"), ("b", "2\n3")]);
         assert_eq!(pieces(Format::Zip, &two).unwrap(), "[a]1|[b]2|…");
-        assert_eq!(pieces(Format::Zip, &joined(&[])).unwrap(), "");
+        assert_eq!(pieces(Format::Zip, &zip_file(&[])).unwrap(), "");
     }
 
     #[test]
     fn a_file_without_its_format_is_an_error_of_the_format() {
-        let zip = packed(Shape::Zip, "a.json", &"{}\n".repeat(100)).bytes;
-        let gzip = packed(Shape::Gzip, "a.json", &"{}\n".repeat(100)).bytes;
+        let text = "{}\n".repeat(100);
+        let (zip, gzip) = (zip_file(&[("a.json", &text)]), gzip_file("a.json", &text));
         for (format, file) in [
             (Format::Zip, &zip[..20]),
             (Format::Zip, &zip[..40]),

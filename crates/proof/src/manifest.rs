@@ -1,7 +1,7 @@
 //! The manifest of an export: what was asked for, how many users there are, and for each file its
 //! size, its hash and its range of users (docs/reference/export-manifest.md).
 //!
-//! Types only, no I/O: whoever ends an export writes one, [`verify`](super::verify) reads it.
+//! Types only, no I/O: whoever ends an export writes one, [`verify`](crate::verify) reads it.
 
 mod check;
 mod difference;
@@ -27,9 +27,6 @@ pub use difference::{Difference, DifferenceKind};
 
 /// The version of the format. A later one that adds fields keeps it.
 pub const FORMAT_VERSION: u32 = 1;
-
-/// The namespace of the manifest's signature.
-pub const SIGNATURE_NAMESPACE: &str = "longshore-export";
 
 // The names of the objects next to an export's folder, after its object_prefix.
 pub const MANIFEST_SUFFIX: &str = ".manifest.json";

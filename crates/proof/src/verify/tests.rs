@@ -1,20 +1,21 @@
 //! Verifies exports in a directory, each damaged in one way.
 
+pub(super) mod files;
+
 use std::fs;
 use std::path::PathBuf;
 
-use jiff::Timestamp;
 use jiff::civil::date;
 use kit::sshsig::{AllowedSigner, AllowedSigners, PrivateKey};
 use uuid::Uuid;
 
 use super::source::ExportAddress;
 use super::*;
-use crate::archive::{self, Packer, Shape};
 use crate::manifest::{
-    Counts, Entry, ExportAudience, FORMAT_VERSION, File, Position, RecordSchema,
-    SIGNATURE_NAMESPACE, UserRange,
+    Counts, Entry, ExportAudience, FORMAT_VERSION, File, Position, RecordSchema, UserRange,
 };
+use files::{gzip_file, zip_file};
+use gateway::workspaces::signing;
 use people::users::service_id;
 
 const PREFIX: &str = "9d2261c4-4cf3-44b0-909b-455baf540288-1795249898";
@@ -31,12 +32,6 @@ fn user(number: u64) -> Position {
 
 fn line(user: Position) -> String {
     format!("{{\"service_id\":\"{}\"}}\n", user.service_id)
-}
-
-fn pack(shape: Shape, name: &str, text: &str) -> archive::Packed {
-    let mut packer = Packer::new(shape, name.into(), Timestamp::UNIX_EPOCH);
-    packer.append(|out| out.extend_from_slice(text.as_bytes())).unwrap();
-    packer.finish().unwrap()
 }
 
 /// An export in a directory.
@@ -64,20 +59,22 @@ fn parts() -> Vec<(u64, String, UserRange)> {
 
 impl Export {
     fn new(format: Format) -> Self {
-        let shape = if format == Format::Zip { Shape::Zip } else { Shape::Gzip };
         let bucket = ExportStorage::S3 { bucket: "b".into(), endpoint: None };
         let mut export = Self::empty(format, bucket);
         fs::create_dir(export.path(PREFIX)).unwrap();
         for (number, (users, text, range)) in parts().into_iter().enumerate() {
             let key = format!("{PREFIX}/{number}.{}", format.extension());
-            let packed = pack(shape, "users.json", &text);
-            fs::write(export.path(&key), &packed.bytes).unwrap();
+            let bytes = match format {
+                Format::Zip => zip_file(&[("users.json", &text)]),
+                Format::Gzip => gzip_file("users.json", &text),
+            };
+            fs::write(export.path(&key), &bytes).unwrap();
             export.manifest.files.push(File {
                 key: Some(key),
                 users,
-                bytes: packed.bytes.len() as u64,
-                uncompressed_bytes: packed.raw_bytes,
-                sha256: Some(content::sha256(&packed.bytes)),
+                bytes: bytes.len() as u64,
+                uncompressed_bytes: text.len() as u64,
+                sha256: Some(content::sha256(&bytes)),
                 range: Some(range),
                 entries: None,
             });
@@ -89,21 +86,16 @@ impl Export {
     /// The archive behind `url`.
     fn archive() -> Self {
         let mut export = Self::empty(Format::Gzip, ExportStorage::Url);
-        let (mut bytes, mut directory, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut texts, mut entries) = (Vec::new(), Vec::new());
         for (number, (users, text, range)) in parts().into_iter().enumerate() {
             let name = format!("{PREFIX}_{number:06}.json");
-            let packed = pack(Shape::Segment, &name, &text);
-            directory.push(archive::Entry {
-                name: name.clone(),
-                crc32: packed.crc32,
-                raw_bytes: packed.raw_bytes,
-                stored_bytes: packed.bytes.len() as u64,
-            });
-            bytes.extend(packed.bytes);
-            let uncompressed_bytes = packed.raw_bytes;
-            entries.push(Entry { name: Some(name), users, uncompressed_bytes, range });
+            let uncompressed_bytes = text.len() as u64;
+            entries.push(Entry { name: Some(name.clone()), users, uncompressed_bytes, range });
+            texts.push((name, text));
         }
-        bytes.extend(archive::central_directory(&directory, Timestamp::UNIX_EPOCH));
+        let named: Vec<(&str, &str)> =
+            texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        let bytes = zip_file(&named);
         let key = format!("{PREFIX}{ARCHIVE_SUFFIX}");
         fs::write(export.path(&key), &bytes).unwrap();
         export.manifest.files.push(File {
@@ -159,7 +151,7 @@ impl Export {
         let checksums = self.manifest.checksums(&name, &content::sha256(&bytes));
         fs::write(self.path(&name), &bytes).unwrap();
         fs::write(self.path(&self.manifest.sibling(CHECKSUMS_SUFFIX)), checksums).unwrap();
-        let signature = self.key.sign(SIGNATURE_NAMESPACE, &bytes);
+        let signature = self.key.sign(signing::NAMESPACE, &bytes);
         fs::write(self.path(&self.manifest.sibling(SIGNATURE_SUFFIX)), signature).unwrap();
     }
 
@@ -167,7 +159,7 @@ impl Export {
     fn signer(&self) -> AllowedSigner {
         AllowedSigner {
             principals: "acme".into(),
-            namespaces: Some(SIGNATURE_NAMESPACE.into()),
+            namespaces: Some(signing::NAMESPACE.into()),
             valid_after: Some(COMPLETED - 60_000),
             valid_before: None,
             key: self.key.public_key(),
@@ -194,12 +186,12 @@ impl Export {
 
     /// Replaces a file's content, and lists it in a signed manifest: what only the records show.
     fn replace(&mut self, number: usize, text: &str) {
-        let packed = pack(Shape::Zip, "users.json", text);
-        fs::write(self.file(number), &packed.bytes).unwrap();
+        let bytes = zip_file(&[("users.json", text)]);
+        fs::write(self.file(number), &bytes).unwrap();
         let file = &mut self.manifest.files[number];
-        file.bytes = packed.bytes.len() as u64;
-        file.uncompressed_bytes = packed.raw_bytes;
-        file.sha256 = Some(content::sha256(&packed.bytes));
+        file.bytes = bytes.len() as u64;
+        file.uncompressed_bytes = text.len() as u64;
+        file.sha256 = Some(content::sha256(&bytes));
         self.sign();
     }
 }
@@ -305,16 +297,7 @@ async fn a_manifest_without_a_valid_signature_is_not_read_further() {
 #[tokio::test]
 async fn names_of_entries_are_printed_escaped() {
     let mut export = Export::archive();
-    let name = "\u{1b}[2J";
-    let packed = pack(Shape::Segment, name, "[]\n");
-    let directory = archive::Entry {
-        name: name.into(),
-        crc32: packed.crc32,
-        raw_bytes: packed.raw_bytes,
-        stored_bytes: packed.bytes.len() as u64,
-    };
-    let mut bytes = packed.bytes;
-    bytes.extend(archive::central_directory(&[directory], Timestamp::UNIX_EPOCH));
+    let bytes = zip_file(&[("\u{1b}[2J", "[]\n")]);
     fs::write(export.file(0), &bytes).unwrap();
     let file = &mut export.manifest.files[0];
     (file.bytes, file.sha256) = (bytes.len() as u64, Some(content::sha256(&bytes)));

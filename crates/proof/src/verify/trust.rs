@@ -5,7 +5,8 @@ use serde::Serialize;
 use url::Url;
 
 use super::http::{self, HttpError};
-use crate::manifest::{Difference, DifferenceKind, SIGNATURE_NAMESPACE, SignedFor};
+use crate::manifest::{Difference, DifferenceKind, SignedFor};
+use gateway::workspaces::signing;
 use kit::retry::Retry;
 use kit::sshsig::{self, AllowedSigners, InvalidLine, PublicKey};
 
@@ -75,7 +76,7 @@ impl Trust {
             return Ok(Err(Difference::new(name, DifferenceKind::Missing, "")));
         };
         let signed_by =
-            sshsig::verify(&String::from_utf8_lossy(signature), SIGNATURE_NAMESPACE, bytes);
+            sshsig::verify(&String::from_utf8_lossy(signature), signing::NAMESPACE, bytes);
         let key = match signed_by {
             Ok(key) => key,
             Err(error) => {
@@ -103,7 +104,7 @@ impl Trust {
 /// Whether the key may sign for the workspace, and could at the time of the export's end.
 fn allow(signers: &AllowedSigners, key: &PublicKey, manifest: &SignedFor) -> Result<(), String> {
     let workspace = Some(manifest.workspace.as_str());
-    let found = signers.find(key, workspace, SIGNATURE_NAMESPACE, manifest.completed_at);
+    let found = signers.find(key, workspace, signing::NAMESPACE, manifest.completed_at);
     found.map(|_| ()).map_err(|error| error.to_string())
 }
 

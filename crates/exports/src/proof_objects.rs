@@ -16,13 +16,14 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use super::error::check_stop;
-use super::manifest::{self, Counts, ExportAudience, ExportStorage, File, Manifest, UserRange};
 use super::part_rows::{PartRow, Sha256Hash, Winner};
 use super::{Audience, ExportError, Failure, Job, Plan, Progress, download, part, paths};
 use gateway::app::App;
 use gateway::workspaces::storage::{self, Settings};
 use gateway::workspaces::{self, StorageError, segments, signing};
+use kit::fail_point;
 use objects::{ByteStream, ObjectError, Objects, PutOptions};
+use proof::manifest::{self, Counts, ExportAudience, ExportStorage, File, Manifest, UserRange};
 
 /// Files that are read at the same time, if their hash is not known.
 const READS_AT_ONCE: usize = 8;
@@ -103,6 +104,7 @@ pub(super) async fn write(
         (manifest::MANIFEST_SUFFIX, "application/json", bytes),
     ] {
         check_stop(stop)?;
+        fail_point!("proof::writing");
         let options = PutOptions { content_type, ..PutOptions::default() };
         let written = match (stored, progress.completion_date()) {
             (Stored::Own(objects), Some(date)) => {
@@ -315,7 +317,7 @@ pub(super) struct PassingHash(Arc<Mutex<Sha256>>);
 
 impl PassingHash {
     /// The stream, and its hash once it is read.
-    pub fn of(stream: ByteStream) -> (ByteStream, Self) {
+    pub fn attach(stream: ByteStream) -> (ByteStream, Self) {
         let hash = Arc::new(Mutex::new(Sha256::new()));
         let passing = hash.clone();
         let stream = stream.inspect_ok(move |bytes: &Bytes| passing.lock().update(bytes));

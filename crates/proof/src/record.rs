@@ -1,7 +1,8 @@
 //! One line of an export: the user record (docs/reference/api/user-record.md) as a type, which
 //! describes it (`GET /schemas/export-record.json`) and reads it.
 //!
-//! The [projector](super::project) writes lines without this type, because it copies texts.
+//! Exports write lines without this type, because they copy texts (`project` in the crate
+//! `exports`).
 
 mod reader;
 mod schema;
@@ -15,7 +16,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 pub use reader::RecordReader;
-pub use schema::{SCHEMA_PATH, SCHEMA_VERSION, routes, schema};
+pub use schema::{SCHEMA_PATH, SCHEMA_VERSION, schema};
 pub use values::{AttributeNames, Bucket, ExportTime, Optional};
 
 /// A user record. A field is absent if the user has no data for it, or if the export did not

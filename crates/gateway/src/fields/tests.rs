@@ -1,0 +1,167 @@
+use serde_json::json;
+
+use super::*;
+use crate::formats::{Identifier, List, Time, UserAlias};
+
+#[derive(Debug, Deserialize)]
+struct Request {
+    name: Identifier,
+    flag: Option<bool>,
+    times: Option<List<Time, 1, 2>>,
+    aliases: Option<Vec<UserAlias>>,
+    any: Option<Value>,
+}
+
+fn refusal(fields: &Value) -> (Code, String) {
+    match read::<Request>(fields.as_object().unwrap()) {
+        Err(ApiError::Field(code, text)) => (code, text),
+        other => panic!("{fields}: {other:?}"),
+    }
+}
+
+#[test]
+fn reads_fields_and_ignores_others() {
+    let any = json!({ "a": [1, -1, 1.5, "x", true, null, {}] });
+    let fields = json!({
+        "name": "n", "flag": null, "times": ["2021-06-28"], "any": any, "other": 1,
+    });
+    let request: Request = read(fields.as_object().unwrap()).unwrap();
+    assert_eq!((request.name.0.as_str(), request.flag), ("n", None));
+    assert_eq!(request.times.unwrap().0, [Time(1_624_838_400_000)]);
+    assert!(request.aliases.is_none() && request.any == Some(any));
+}
+
+#[test]
+fn null_of_a_required_field_is_a_missing_field_whatever_its_type() {
+    #[derive(Debug, Deserialize)]
+    #[expect(dead_code, reason = "only its errors matter")]
+    struct Required {
+        map: Map<String, Value>,
+        any: Value,
+        maps: Vec<Map<String, Value>>,
+        inner: Option<Inner>,
+    }
+    #[derive(Debug, Deserialize)]
+    #[expect(dead_code, reason = "only its errors matter")]
+    struct Inner {
+        any: Value,
+    }
+    let valid = json!({ "map": { "a": null }, "any": 1, "maps": [], "inner": { "any": 1 } });
+    let required: Required = read(valid.as_object().unwrap()).unwrap();
+    assert_eq!(required.map["a"], Value::Null, "a map keeps its own");
+    for (path, value, text) in [
+        ("/map", json!(null), "map is required"),
+        ("/any", json!(null), "any is required"),
+        ("/maps", json!([null]), "maps[0] is required"),
+        ("/inner/any", json!(null), "inner.any is required"),
+    ] {
+        let mut fields = valid.clone();
+        *fields.pointer_mut(path).unwrap() = value;
+        match read::<Required>(fields.as_object().unwrap()) {
+            Err(ApiError::Field(Code::MissingField, message)) => assert_eq!(message, text),
+            other => panic!("{fields}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn rejects_what_would_select_users_unless_the_type_reads_it() {
+    #[derive(Debug, Deserialize)]
+    struct Users {
+        external_ids: Option<Vec<String>>,
+        groups: Option<Vec<Group>>,
+        data: Option<Map<String, Value>>,
+    }
+    #[derive(Debug, Deserialize)]
+    struct Group {
+        email: Option<String>,
+    }
+    #[derive(Debug, Deserialize)]
+    struct Limit {
+        segment_id: String,
+    }
+    let refusal = |fields: Value| match read::<Users>(fields.as_object().unwrap()) {
+        Err(ApiError::Field(Code::InvalidField, text)) => Some(text),
+        Ok(_) => None,
+        other => panic!("{fields}: {other:?}"),
+    };
+    for (fields, name) in [
+        (json!({ "phone": "+15550100" }), "phone"),
+        (json!({ "external_ids": ["a"], "segment_id": "s" }), "segment_id"),
+        (
+            json!({ "groups": [{ "email": "a@b.example", "external_id": "a" }] }),
+            "groups[0].external_id",
+        ),
+    ] {
+        assert_eq!(refusal(fields).unwrap(), format!("{name} {NO_SELECTOR}"));
+    }
+    for fields in [
+        json!({ "external_ids": ["a"], "since": null, "recipients": [], "other": 1 }),
+        json!({ "data": { "phone": "+15550100" } }),
+    ] {
+        assert_eq!(refusal(fields), None);
+    }
+    let both = json!({ "external_ids": ["a"], "segment_id": "s" });
+    let (users, limit) = read_both::<Users, Limit>(both.as_object().unwrap()).unwrap();
+    assert!(users.external_ids.is_some() && limit.segment_id == "s");
+    assert!(users.groups.is_none() && users.data.is_none());
+    let report = json!({ "groups": [{ "email": "a@b.example", "phone": "1" }], "since": 1 });
+    let report: Users = read_report(report.as_object().unwrap()).unwrap();
+    assert!(report.groups.unwrap()[0].email.is_some());
+}
+
+#[test]
+fn data_for_templates_keeps_its_text() {
+    #[derive(Deserialize)]
+    struct Properties {
+        trigger_properties: Option<kit::json::TreeObject>,
+    }
+    let read = |text: &str| {
+        let read = read::<Properties>(&super::super::value::object(text).unwrap());
+        read.map(|read| read.trigger_properties.map(|object| object.to_json()))
+            .map_err(|error| error.message().into_owned())
+    };
+    for text in [r#"{"z":1.10,"a":[{"y":1,"b":12345678901234567890123}]}"#, "{}"] {
+        let body = format!("{{\"trigger_properties\": {text}}}");
+        assert_eq!(read(&body), Ok(Some(text.to_owned())));
+    }
+    assert_eq!(read(r#"{"trigger_properties":null}"#), Ok(None));
+    for other in ["5", "[]", "\"{}\""] {
+        let error = read(&format!("{{\"trigger_properties\":{other}}}"));
+        assert_eq!(error, Err("trigger_properties must be an object".to_owned()), "{other}");
+    }
+}
+
+#[test]
+fn names_the_field_that_is_wrong() {
+    for (change, code, text) in [
+        (json!({ "name": null }), Code::MissingField, "name is required"),
+        (json!({ "name": 5 }), Code::InvalidField, "name must be a string"),
+        (json!({ "name": "" }), Code::InvalidField, "name is empty"),
+        (json!({ "name": "a\n" }), Code::InvalidField, "name contains a control character"),
+        (json!({ "flag": 1 }), Code::InvalidField, "flag must be true or false"),
+        (json!({ "times": {} }), Code::InvalidField, "times must be an array"),
+        (json!({ "times": [] }), Code::InvalidField, "times must have 1 to 2 elements"),
+        (json!({ "times": [5] }), Code::InvalidField, "times[0] must be a string"),
+        (json!({ "times": ["soon"] }), Code::InvalidField, "times[0]: expected a date"),
+        (
+            json!({ "aliases": [{ "alias_name": "a" }] }),
+            Code::MissingField,
+            "aliases[0].alias_label is required",
+        ),
+        (
+            json!({ "aliases": [{ "alias_name": "a", "alias_label": 1 }] }),
+            Code::InvalidField,
+            "aliases[0].alias_label must be a string",
+        ),
+        (json!({ "aliases": [["a", "b"]] }), Code::InvalidField, "aliases[0] must be an object"),
+    ] {
+        let mut fields = json!({ "name": "n" });
+        for (name, value) in change.as_object().unwrap() {
+            fields[name] = value.clone();
+        }
+        let (given, said) = refusal(&fields);
+        assert!(given == code && said.starts_with(text), "{fields}: {given:?} {said}");
+    }
+    assert_eq!(refusal(&json!({})), (Code::MissingField, "name is required".to_owned()));
+}

@@ -1,0 +1,191 @@
+//! Merges users: their profiles, their activity, and their other rows.
+
+use uuid::Uuid;
+
+use super::super::ApplyError;
+use super::super::identifier_set::compared;
+use super::super::identity_rows::Found;
+use super::{CONFLICT, Identities, Opened, Outcome, TOO_LARGE, UNKNOWN};
+use kit::json::{self, JsonFields};
+use people::users::activity::Activity;
+use people::users::consent::{self, Consent};
+use people::users::find;
+use people::users::profile::{Field, MAX_BYTES, Profile};
+use people::users::rows::{self, Kind, StoredUser};
+use people::users::{activity_rows, merged_rows, optout_rows, token_rows, tokens};
+use store::ByteBudget;
+
+impl Identities<'_> {
+    pub(super) async fn merge(&mut self, merged: Uuid, kept: Found, received_at: i64) -> Outcome {
+        let Some(kept) = kept else { return UNKNOWN };
+        let kept = self.present(kept).await?;
+        if merged == kept {
+            return CONFLICT;
+        }
+        token_rows::lock_of_users(self.tx, self.workspace, &[merged, kept]).await?;
+        let mut opened = self.open_all(&[merged, kept]).await?;
+        let mut take = |id: Uuid| {
+            let index = opened.iter().position(|opened| opened.user.service_id == id)?;
+            Some(opened.swap_remove(index))
+        };
+        match (take(merged), take(kept)) {
+            (None, _) => UNKNOWN,
+            (Some(merged), Some(kept)) => self.merge_opened(merged, kept, received_at).await,
+            (Some(_), None) if self.present(kept).await? != kept => Err(ApplyError::Changed),
+            // The user to keep was erased since, so the merged user is erased, too.
+            (Some(merged), None) => self.erase_opened(merged.user, received_at).await,
+        }
+    }
+
+    /// Merges a user into another one, and removes it.
+    pub(super) async fn merge_opened(
+        &mut self,
+        merged: Opened,
+        kept: Opened,
+        received_at: i64,
+    ) -> Outcome {
+        let Opened { mut user, mut profile } = kept;
+        let at = received_at.min(self.now);
+        // Only an external id is free again; aliases identify the kept user.
+        let both_continue = merged.user.external_id.is_none();
+        merge_profiles(&mut profile, &merged.profile, Meeting::Merge { at, both_continue });
+        if profile.bytes() > MAX_BYTES {
+            return TOO_LARGE;
+        }
+        self.absorb(merged, &mut user, &profile, received_at).await?;
+        self.write(user, &profile).await
+    }
+
+    /// Moves the rows of a user to the kept user, whose merged profile the caller writes.
+    pub(super) async fn absorb(
+        &mut self,
+        merged: Opened,
+        user: &mut StoredUser,
+        profile: &Profile,
+        received_at: i64,
+    ) -> Result<(), ApplyError> {
+        let activity = self.combined_activity(&merged.user, user).await?;
+        let (from, to) = (merged.user.service_id, user.service_id);
+        token_rows::reassign(self.tx, self.workspace, from, to).await?;
+        find::remove(self.tx, self.workspace, &[], Some(&merged.user), 0).await?;
+        (self.erase_hook)(self.tx, self.workspace, merged.user.service_id).await?;
+        let (workspace, former) = (self.workspace, merged.user.service_id);
+        merged_rows::add_merged(self.tx, workspace, former, user.service_id, received_at).await?;
+        for alias in merged.profile.aliases() {
+            self.assign(Kind::Alias, alias.key(), user.service_id).await?;
+        }
+        if user.email.is_none() {
+            user.email = profile.text(Field::Email).map(|email| compared(&email).into_owned());
+            let email = user.email.iter().map(|email| (email.clone(), user.service_id));
+            rows::add_emails(self.tx, self.workspace, &email.collect::<Vec<_>>()).await?;
+        }
+        user.attributes_at = user.attributes_at.max(merged.user.attributes_at);
+        let row = [(user.key, user.service_id, activity)];
+        activity_rows::put_activity(self.tx, self.workspace, &row).await?;
+        match (&user.email, Consent::read(profile).unsubscribed_at()) {
+            (Some(email), Some(at)) => {
+                Ok(optout_rows::put(self.tx, self.workspace, &[(email.as_str(), at)]).await?)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The combined activity of both users.
+    async fn combined_activity(
+        &mut self,
+        merged: &StoredUser,
+        kept: &StoredUser,
+    ) -> Result<Vec<u8>, ApplyError> {
+        let ids = [merged.service_id, kept.service_id];
+        let (workspace, mut budget) = (self.workspace, ByteBudget::unlimited());
+        let stored = activity_rows::lock_activity(self.tx, workspace, &ids, &mut budget).await?;
+        let mut combined = Activity::default();
+        // For activity at the same moment, the kept user's comes first.
+        for id in [kept.service_id, merged.service_id] {
+            let found = stored.iter().find(|stored| stored.service_id == id);
+            if let Some(body) = found.and_then(|stored| stored.body.as_deref()) {
+                let activity =
+                    Activity::decode(body).map_err(|why| ApplyError::Activity(id, why))?;
+                combined.absorb(&activity);
+            }
+        }
+        combined.prune(self.today);
+        combined.prune_names();
+        Ok(combined.encode())
+    }
+}
+
+/// How the states of two profiles meet.
+#[derive(Clone, Copy)]
+pub(super) enum Meeting {
+    /// Two users are merged by a change that was received at this time, in milliseconds since the
+    /// epoch. The merged user's names identify the kept user if `both_continue`.
+    Merge { at: i64, both_continue: bool },
+    /// Both profiles are of one user, who got another name.
+    OfSameUser,
+}
+
+/// Adds the values to a profile that only the other one has. The decisions about messages of both
+/// apply to it: one user's address may come with the other's state.
+pub(super) fn merge_profiles(kept: &mut Profile, merged: &Profile, meeting: Meeting) {
+    let (mut consent, merged_consent) = (Consent::read(kept), Consent::read(merged));
+    match meeting {
+        Meeting::Merge { at, both_continue } => consent.meet(&merged_consent, at, both_continue),
+        Meeting::OfSameUser => consent.join(&merged_consent),
+    }
+    consent.write(kept);
+    for field in Field::ALL.into_iter().filter(|field| !consent::is_state(*field)) {
+        let Some(value) = merged.get(field) else { continue };
+        let kept_value = kept.get(field);
+        let combined = match field {
+            Field::ServiceId
+            | Field::ExternalId
+            | Field::RandomBucket
+            | Field::CreatedAt
+            | Field::DeprecatedExternalIds => continue,
+            Field::UserAliases => {
+                let mut aliases = kept.aliases();
+                aliases.extend(merged.aliases());
+                kept.set_aliases(&aliases);
+                continue;
+            }
+            // Both have the same format, so the texts compare like the times.
+            Field::DateOfFirstSession => {
+                kept_value.filter(|kept| *kept < value).unwrap_or(value).to_owned()
+            }
+            Field::DateOfLastSession => {
+                kept_value.filter(|kept| *kept > value).unwrap_or(value).to_owned()
+            }
+            Field::PushTokens => {
+                kept_value.map_or(value.to_owned(), |kept| tokens::merged(kept, value))
+            }
+            Field::CustomAttributes => {
+                match kept_value.and_then(|kept| merged_members(kept, value)) {
+                    Some(members) => members,
+                    None => kept_value.unwrap_or(value).to_owned(),
+                }
+            }
+            _ => kept_value.unwrap_or(value).to_owned(),
+        };
+        kept.set_json(field, combined);
+    }
+}
+
+/// The fields of both objects; if both have a field, that of the first.
+fn merged_members(first: &str, second: &str) -> Option<String> {
+    let (first, second): (JsonFields<'_>, JsonFields<'_>) =
+        (json::parse(first).ok()?, json::parse(second).ok()?);
+    let more = second.0.iter().filter(|(name, _)| first.get(name).is_none());
+    let mut out = String::new();
+    for (name, value) in first.0.iter().chain(more) {
+        out.push(if out.is_empty() { '{' } else { ',' });
+        json::push_string(&mut out, name);
+        out.push(':');
+        out.push_str(value.get());
+    }
+    out.push('}');
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests;
