@@ -36,7 +36,7 @@ exported() {
         "$python" -c 'import sys, urllib.request as u; u.urlretrieve(*sys.argv[1:])' "$url" export.zip
     else
         EXPORT_FOLDER=$(aws s3 ls --recursive "s3://$BUCKET/segment-export/" |
-            awk -v id="$id" 'index($4, id) { sub("/[^/]*$", "", $4); print $4; exit }')
+            awk -v id="/$id/" 'index($4, id) { sub("/[^/]*$", "", $4); print $4; exit }')
         export EXPORT_FOLDER
     fi
     command=$(readers command "$3")
