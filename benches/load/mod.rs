@@ -121,7 +121,7 @@ impl<'a> Requests<'a> {
         let time = self.recent();
         let (customer, rng) = (self.customer(), &mut self.rng);
         let currency = ["USD", "USD", "EUR", "GBP"][rng.random_range(0..4)];
-        let (whole, part) = (rng.random_range(1..200), rng.random_range(0..100));
+        let (units, cents) = (rng.random_range(1..200), rng.random_range(0..100));
         let (product, quantity) = (rng.random_range(0..PRODUCTS), rng.random_range(1..4));
         let properties = match rng.random_range(0..4) {
             0 => ",\"properties\":{\"size\":\"L\",\"gift\":false,\"store\":\"Main Street\"}",
@@ -131,7 +131,7 @@ impl<'a> Requests<'a> {
         let _ = write!(
             out,
             "{{\"external_id\":\"{customer}\",\"app_id\":\"shop\",\"product_id\":\"group-{product}\",\
-             \"currency\":\"{currency}\",\"price\":{whole}.{part:02},\"quantity\":{quantity},\
+             \"currency\":\"{currency}\",\"price\":{units}.{cents:02},\"quantity\":{quantity},\
              \"time\":\"{time}\"{properties}}}"
         );
     }

@@ -1,5 +1,5 @@
-//! Files that are too large for one upload: built in pieces, uploaded in parts, and whole whatever
-//! happens between two of them.
+//! Files that are too large for one upload: built in pieces, uploaded in parts, and complete
+//! whatever happens between two of them.
 
 use serde_json::{Value, json};
 
@@ -14,11 +14,11 @@ use crate::support::{Api, WorkspaceFile, eventually};
 /// All are in one file of about 50 MB.
 const USERS: usize = 4_000;
 
-/// Less than the file, so that it never was in memory as a whole.
+/// Less than the file, so the file is never completely in memory.
 const MEMORY: usize = 36 << 20;
 
 /// What a worker may have resident, with the program itself.
-const ROOM: u64 = 320 << 20;
+const MAX_RESIDENT: u64 = 320 << 20;
 
 fn settings() -> [(&'static str, String); 6] {
     [
@@ -33,16 +33,16 @@ fn settings() -> [(&'static str, String); 6] {
 
 /// A user whose 16 KB hardly compress, the same for the same number.
 fn record(number: usize) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut state = number as u64;
     let mut text = || -> String {
-        let letter = |_| {
+        let character = |_| {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
-            char::from(LETTERS[(state >> 58) as usize])
+            char::from(ALPHABET[(state >> 58) as usize])
         };
-        (0..250).map(letter).collect()
+        (0..250).map(character).collect()
     };
     let attributes: serde_json::Map<String, Value> =
         (0..64).map(|n| (format!("text_{n}"), json!(text()))).collect();
@@ -52,23 +52,23 @@ fn record(number: usize) -> String {
 struct Scene {
     fleet: Fleet,
     api: Api,
-    place: Option<TestStorage>,
+    storage: Option<TestStorage>,
     records: Vec<String>,
 }
 
 impl Scene {
     /// `failpoint` is one of the worker.
-    async fn new(backend: Backend, place: Option<TestStorage>, failpoint: Option<&str>) -> Self {
+    async fn new(backend: Backend, storage: Option<TestStorage>, failpoint: Option<&str>) -> Self {
         let mut fleet = Fleet::prepare(backend, &settings(), |_| {}).await;
         let mut workspace = WorkspaceFile::new("acme");
-        if let Some(place) = &place {
-            workspace = workspace.with_storage(place);
+        if let Some(storage) = &storage {
+            workspace = workspace.with_storage(storage);
         }
         let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
         let records: Vec<String> = (0..USERS).map(record).collect();
         fleet.import("acme", &records).await;
         fleet.launch_all(failpoint.map(|point| ("worker-1", point))).await;
-        Self { fleet, api, place, records }
+        Self { fleet, api, storage, records }
     }
 
     async fn request(&self, format: Option<&str>) -> Accepted {
@@ -80,21 +80,21 @@ impl Scene {
     }
 
     /// One file with every user once, as its manifest states; and nothing else is left.
-    async fn ends_whole(&self, accepted: &Accepted, extension: &str) {
+    async fn ends_complete(&self, accepted: &Accepted, extension: &str) {
         let prefix = &accepted.prefix;
         let status = self.api.done(prefix).await;
         let days = checker::export_days(&status);
         let wanted = ExpectedExport { fields: &ALL_FIELDS, days, prefix };
-        let files = match &self.place {
-            Some(place) => {
+        let files = match &self.storage {
+            Some(storage) => {
                 let segment = self.fleet.segment_id("acme").await;
-                checker::own_files(place, &segment, extension, &wanted).await
+                checker::own_files(storage, &segment, extension, &wanted).await
             }
             None => checker::downloaded(&self.api.download(accepted.address()).await),
         };
         checker::check_export(&files, 1, &self.records, &wanted);
-        if let Some(place) = &self.place {
-            let only_the_file = || async { place.list_files().await.len() == 1 };
+        if let Some(storage) = &self.storage {
+            let only_the_file = || async { storage.list_files().await.len() == 1 };
             eventually("only the file is in own storage", only_the_file).await;
         }
         self.has_no_pieces().await;
@@ -112,13 +112,13 @@ impl Scene {
     }
 }
 
-async fn is_exported(backend: Backend, place: Option<TestStorage>, format: Option<&str>) {
-    let scene = Scene::new(backend, place, None).await;
+async fn is_exported(backend: Backend, storage: Option<TestStorage>, format: Option<&str>) {
+    let scene = Scene::new(backend, storage, None).await;
     let accepted = scene.request(format).await;
-    scene.ends_whole(&accepted, if format == Some("gzip") { "gz" } else { "zip" }).await;
+    scene.ends_complete(&accepted, if format == Some("gzip") { "gz" } else { "zip" }).await;
     let worker = if backend == Backend::Embedded { "standalone" } else { "worker-1" };
     let peak = scene.fleet.peak(worker);
-    assert!(peak < ROOM, "{} MB resident", peak >> 20);
+    assert!(peak < MAX_RESIDENT, "{} MB resident", peak >> 20);
     scene.fleet.close().await;
 }
 
@@ -153,12 +153,13 @@ async fn a_large_file_is_behind_the_url() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_is_killed_leaves_a_large_file_to_another_attempt() {
     for point in ["part::piece@2", "part::packed", "part::sending@60", "part::uploaded"] {
-        let place = Some(TestStorage::s3().await);
-        let mut scene = Scene::new(Backend::Fleet(1), place, Some(&format!("{point}=kill"))).await;
+        let storage = Some(TestStorage::s3().await);
+        let mut scene =
+            Scene::new(Backend::Fleet(1), storage, Some(&format!("{point}=kill"))).await;
         let accepted = scene.request(None).await;
         scene.fleet.wait_until_exited("worker-1").await;
         scene.fleet.launch("worker-1").await;
-        scene.ends_whole(&accepted, "zip").await;
+        scene.ends_complete(&accepted, "zip").await;
         scene.fleet.close().await;
     }
 }
@@ -166,9 +167,9 @@ async fn a_worker_that_is_killed_leaves_a_large_file_to_another_attempt() {
 /// The worker sleeps beyond its lease, another one writes the file, and the first one continues.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_wakes_does_not_replace_a_large_file() {
-    for place in [TestStorage::s3().await, TestStorage::azure().await] {
+    for storage in [TestStorage::s3().await, TestStorage::azure().await] {
         let point = "part::sending@60=stop";
-        let mut scene = Scene::new(Backend::Fleet(2), Some(place), Some(point)).await;
+        let mut scene = Scene::new(Backend::Fleet(2), Some(storage), Some(point)).await;
         let accepted = scene.request(None).await;
         // Whichever worker got the part: only the first one can stop.
         let stopped_or_done = || async {
@@ -178,7 +179,7 @@ async fn a_worker_that_wakes_does_not_replace_a_large_file() {
         eventually("worker-1 has stopped, or did not get the part", stopped_or_done).await;
         scene.api.done(&accepted.prefix).await;
         scene.fleet.resume("worker-1");
-        scene.ends_whole(&accepted, "zip").await;
+        scene.ends_complete(&accepted, "zip").await;
         scene.fleet.close().await;
     }
 }
@@ -187,8 +188,8 @@ async fn a_worker_that_wakes_does_not_replace_a_large_file() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_large_file_leaves_nothing() {
     for point in ["part::piece@2=stop", "part::sending@60=stop"] {
-        let place = TestStorage::s3().await;
-        let mut scene = Scene::new(Backend::Fleet(1), Some(place), Some(point)).await;
+        let storage = TestStorage::s3().await;
+        let mut scene = Scene::new(Backend::Fleet(1), Some(storage), Some(point)).await;
         let accepted = scene.request(None).await;
         eventually("the worker is at its fail point", || async {
             scene.fleet.is_stopped("worker-1")
@@ -197,8 +198,8 @@ async fn a_cancelled_large_file_leaves_nothing() {
         let response = scene.api.delete(&format!("/users/export/{}", accepted.prefix)).await;
         assert_eq!((response.status.as_u16(), &response.body["state"]), (200, &json!("cancelled")));
         scene.fleet.resume("worker-1");
-        let place = scene.place.as_ref().expect("own storage");
-        eventually("nothing is left", || async { place.list().await.is_empty() }).await;
+        let storage = scene.storage.as_ref().expect("own storage");
+        eventually("nothing is left", || async { storage.list().await.is_empty() }).await;
         scene.has_no_pieces().await;
         assert_eq!(scene.api.status(&accepted.prefix).await["state"], "cancelled");
         scene.fleet.close().await;

@@ -2,6 +2,8 @@
 
 mod encryption;
 mod faults;
+mod signed;
+mod streams;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +15,14 @@ use kit::secrets::SecretKey;
 use longshore::exports::paths;
 use objects::probe;
 use objects::{
-    AzureSettings, ByteStream, Entry, Files, Head, HeadPredicate, ObjectError, Objects, Put,
-    PutOptions, S3Settings, Sizes, content_disposition,
+    AzureSettings, ByteStream, Entry, Head, HeadPredicate, ObjectError, Objects, Put, PutOptions,
+    S3Settings, Sizes,
 };
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
+use crate::support::servers;
 use crate::support::storage::TestStorage;
-use crate::support::{eventually, servers};
 
 const MIB: usize = 1024 * 1024;
 const ANY: HeadPredicate<'static> = &|_| true;
@@ -184,82 +186,6 @@ async fn of_many_writers_if_absent_one_writes(backend: Backend) {
     backend.assert_no_strays().await;
 }
 
-async fn a_large_stream_is_written_in_parts(backend: Backend) {
-    let (objects, key, body) = (&backend.objects, key("large"), pattern(40 * MIB + 12_345));
-    let size = body.len() as u64;
-    objects.put_stream(&key, size, in_chunks(&body), options(false)).await.unwrap();
-    assert!(read(objects, &key).await == body, "what is read is not what was written");
-    let head = objects.head(&key).await.unwrap().unwrap();
-    assert_eq!(head, Head { size, metadata: options(false).metadata });
-}
-
-async fn of_many_streams_if_absent_one_is_written(backend: Backend) {
-    let (objects, key) = (&backend.objects, key("large"));
-    let writers = (0..4u8).map(|writer| {
-        let key = &key;
-        async move {
-            let mut options = options(true);
-            options.metadata.insert("writer".into(), writer.to_string());
-            let body = Bytes::from(vec![writer; 20 * MIB]);
-            loop {
-                let size = body.len() as u64;
-                match objects.put_stream(key, size, in_chunks(&body), options.clone()).await {
-                    // Another one is being completed.
-                    Err(ObjectError::Unavailable(_)) => {}
-                    put => return (writer, put.unwrap()),
-                }
-            }
-        }
-    });
-    let puts = join_all(writers).await;
-    let winners: Vec<u8> =
-        puts.iter().filter_map(|(writer, put)| (*put == Put::Written).then_some(*writer)).collect();
-    assert_eq!(winners.len(), 1, "{puts:?}");
-    assert!(read(objects, &key).await == vec![winners[0]; 20 * MIB], "writers are mixed");
-    let head = objects.head(&key).await.unwrap().unwrap();
-    assert_eq!(head.metadata["writer"], winners[0].to_string());
-    backend.assert_no_strays().await;
-}
-
-async fn a_stream_that_fails_leaves_nothing(backend: Backend) {
-    let (objects, body) = (&backend.objects, pattern(20 * MIB));
-    let size = body.len() as u64;
-    let broken = || ObjectError::Unavailable("the source broke".into());
-    let failing: [(ByteStream, &str); 3] = [
-        (in_chunks(&body).chain(stream::iter([Err(broken())])).boxed(), "the source broke"),
-        (in_chunks(&body.slice(..19 * MIB)), "it was not written"),
-        (in_chunks(&body).chain(stream::iter([Ok(body.slice(..1))])).boxed(), "it was not written"),
-    ];
-    for (stream, reason) in failing {
-        let key = key("failing");
-        let error = objects.put_stream(&key, size, stream, options(false)).await.unwrap_err();
-        assert!(error.to_string().contains(reason), "{error}");
-        assert_absent(objects, &key).await;
-    }
-    assert_eq!(backend.place.unfinished().await, Vec::<String>::new());
-}
-
-async fn a_stream_that_is_dropped_leaves_nothing(backend: Backend) {
-    let (objects, key, body) = (backend.objects.clone(), key("dropped"), pattern(20 * MIB));
-    let (drained, drained_seen) = tokio::sync::oneshot::channel();
-    // Gives its 20 MiB, says so, and then nothing any more.
-    let stalled = stream::once(async move {
-        let _ = drained.send(());
-        std::future::pending().await
-    });
-    let stream = in_chunks(&body).chain(stalled).boxed();
-    let size = body.len() as u64 + 1;
-    let writing = tokio::spawn({
-        let (objects, key) = (objects.clone(), key.clone());
-        async move { objects.put_stream(&key, size, stream, options(false)).await }
-    });
-    drained_seen.await.unwrap();
-    writing.abort();
-    assert!(writing.await.unwrap_err().is_cancelled());
-    eventually("nothing is left", || async { backend.place.unfinished().await.is_empty() }).await;
-    assert_absent(&objects, &key).await;
-}
-
 async fn a_copy_keeps_the_metadata(backend: Backend) {
     let (objects, body) = (&backend.objects, pattern(200_000));
     let (from, to) = (key("from"), key("to"));
@@ -337,67 +263,11 @@ async fn deleting_an_absent_object_succeeds(backend: Backend) {
     }
 }
 
-async fn a_signed_address_is_served_until_it_expires(backend: Backend) {
-    let (objects, key, body) = (&backend.objects, key("signed"), pattern(100_000));
-    objects.put(&key, body.clone(), options(false)).await.unwrap();
-    let base = match objects {
-        Objects::Files(files) => serve((**files).clone()).await,
-        _ => String::new(),
-    };
-    let sign = async |seconds, name| {
-        let valid = Duration::from_secs(seconds);
-        format!("{base}{}", objects.signed_get(&key, valid, name).await.unwrap())
-    };
-    let client = reqwest::Client::new();
-    let answer = client.get(sign(60, "users of May.zip").await).send().await.unwrap();
-    assert_eq!(answer.status(), 200);
-    let offered = answer.headers()["content-disposition"].to_str().unwrap().to_owned();
-    assert_eq!(offered, "attachment; filename=\"users of May.zip\"");
-    assert_eq!(answer.bytes().await.unwrap(), body);
-
-    let range = client.get(sign(60, "a.zip").await).header("range", "bytes=10-19").send().await;
-    assert_eq!(range.unwrap().bytes().await.unwrap(), body.slice(10..20));
-
-    let short = sign(1, "a.zip").await;
-    eventually("the address expires", || async {
-        client.get(&short).send().await.unwrap().status() == 403
-    })
-    .await;
-    let others = sign(60, "a.zip").await.replace("/signed", "/other");
-    assert_eq!(client.get(others).send().await.unwrap().status(), 403);
-}
-
-/// Serves files as the gateway does.
-async fn serve(files: Files) -> String {
-    use axum::extract::{Request, State};
-    use axum::response::{IntoResponse as _, Response};
-    async fn download(State(files): State<Files>, request: Request) -> Response {
-        let uri = request.uri().clone();
-        let path = uri.path().strip_prefix("/objects/").unwrap();
-        let now = jiff::Timestamp::now();
-        let Ok(download) = files.verify(path, uri.query().unwrap_or_default(), now) else {
-            return axum::http::StatusCode::FORBIDDEN.into_response();
-        };
-        let served = tower_http::services::ServeFile::new(download.file);
-        let mut answer = tower::ServiceExt::oneshot(served, request).await.into_response();
-        let disposition = content_disposition(&download.name).parse().unwrap();
-        answer.headers_mut().insert("content-disposition", disposition);
-        answer
-    }
-    servers::install_tls();
-    let router = axum::Router::new()
-        .route("/objects/{*path}", axum::routing::get(download))
-        .with_state(files);
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    format!("http://{address}")
-}
-
 async fn a_probe_finds_nothing_wrong_and_leaves_nothing(backend: Backend) {
     assert_eq!(probe::own_storage(&backend.objects).await.unwrap(), Vec::<String>::new());
     probe::build_storage(&backend.objects).await.unwrap();
     assert_eq!(backend.objects.list("longshore-probe/").await.unwrap(), []);
+    backend.assert_no_strays().await;
 }
 
 macro_rules! on_every_backend {
@@ -419,20 +289,16 @@ macro_rules! on_every_backend {
         }
     };
 }
+use on_every_backend;
 
 on_every_backend!(
     written_objects_are_read_with_their_metadata,
     an_empty_object_is_an_object,
     of_many_writers_if_absent_one_writes,
-    a_large_stream_is_written_in_parts,
-    of_many_streams_if_absent_one_is_written,
-    a_stream_that_fails_leaves_nothing,
-    a_stream_that_is_dropped_leaves_nothing,
     a_copy_keeps_the_metadata,
     a_large_copy_is_made_in_parts,
     lists_go_over_pages_and_prefixes_are_removed,
     deleting_an_absent_object_succeeds,
-    a_signed_address_is_served_until_it_expires,
     a_probe_finds_nothing_wrong_and_leaves_nothing,
 );
 
@@ -470,30 +336,6 @@ async fn replaced_objects_are_not_copied(backend: Backend) {
 async fn copies_are_of_the_inspected_object() {
     for backend in [Backend::files().await, Backend::s3().await, Backend::azure().await] {
         replaced_objects_are_not_copied(backend).await;
-    }
-}
-
-/// Those who download may reach the storage by another address than the service does.
-#[tokio::test]
-async fn a_signed_address_is_below_the_public_endpoint() {
-    servers::install_tls();
-    let (s3, _bucket) = servers::new_bucket().await;
-    let (azure, _container) = servers::new_container().await;
-    let by_name = |endpoint: &Option<String>| {
-        endpoint.as_ref().map(|endpoint| endpoint.replace("127.0.0.1", "localhost"))
-    };
-    let s3 = S3Settings { public_endpoint: by_name(&s3.endpoint), ..s3 };
-    let azure = AzureSettings { public_endpoint: by_name(&azure.endpoint), ..azure };
-    let public = [s3.public_endpoint.clone().unwrap(), azure.public_endpoint.clone().unwrap()];
-    let all = [Objects::s3(&s3).await.unwrap(), Objects::azure(&azure).unwrap()];
-    for (objects, public) in all.iter().zip(public) {
-        let (key, body) = (key("signed"), pattern(1000));
-        objects.put(&key, body.clone(), options(false)).await.unwrap();
-        let signed = objects.signed_get(&key, Duration::from_secs(60), "a.zip").await.unwrap();
-        assert!(signed.starts_with(&public), "{signed} is not below {public}");
-        let answer = reqwest::get(&signed).await.unwrap();
-        assert_eq!(answer.status(), 200, "{signed}");
-        assert_eq!(answer.bytes().await.unwrap(), body);
     }
 }
 

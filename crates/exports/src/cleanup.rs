@@ -121,9 +121,16 @@ async fn clean_own(
         clean_folder(&objects, job, plan, progress, date, stop).await?;
     }
     let Some(date) = kept else { return Ok(()) };
-    // Not every key may list uploads, and the export is complete without this.
-    if let Err(error) = objects.abort_uploads(&job.folder(date)).await {
-        tracing::warn!(%error, export = %job.id, "cannot abort unfinished uploads");
+    // The export is complete without this.
+    match objects.abort_uploads(&job.folder(date)).await {
+        Ok(()) => {}
+        // Not every key may list uploads, and each pass would report it.
+        Err(error @ ObjectError::Refused(_)) => {
+            tracing::debug!(%error, export = %job.id, "cannot abort unfinished uploads");
+        }
+        Err(error) => {
+            tracing::warn!(%error, export = %job.id, "cannot abort unfinished uploads");
+        }
     }
     Ok(())
 }
@@ -134,10 +141,10 @@ async fn clean_pieces(app: &App, job: &Job) -> Result<(), ExportError> {
     app.objects.delete_prefix(&folder).await.map(drop).map_err(ExportError::Objects)
 }
 
-/// Whether an attempt may have uploaded a file in parts. A finished export with few bytes has none,
-/// unless many users were erased between two attempts.
+/// Whether an attempt at a finished export may have uploaded a file in parts. One with few bytes has
+/// none, unless many users were erased between two attempts.
 fn may_have_large_files(progress: &Progress) -> bool {
-    progress.state != State::Done || progress.bytes_done >= PIECE_BYTES as i64 / 2
+    progress.bytes_done >= PIECE_BYTES as i64 / 2
 }
 
 /// The segments and the ZIP behind `url`: everything except a ZIP that is still valid.

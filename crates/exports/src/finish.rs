@@ -17,7 +17,7 @@ use super::archive::{self, Entry};
 use super::callback::Callback;
 use super::error::check_stop;
 use super::part_rows::{self, Sha256Hash, Winner};
-use super::proof_objects::{self, ManifestReference, PassingHash, Stored, with_length};
+use super::proof_objects::{ManifestReference, PassingHash, Stored, StoredExport, with_length};
 use super::{
     ExportError, Failure, Job, Plan, Progress, State, callback, download, notifications, part,
     paths, rows, telemetry,
@@ -59,20 +59,16 @@ pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Resul
     fail_point!("finish::begun");
     // A part whose users were all deleted in the meantime has no file.
     let files: Vec<Winner> = winners.iter().filter(|winner| winner.bytes > 0).copied().collect();
-    let (manifest, archive) = match job.storage_id {
+    let (stored, archive) = match job.storage_id {
         Some(storage) => {
             let objects = workspaces::open_storage(app, storage).await?;
             move_files(&objects, &job, plan, &progress, &files, stop).await?;
-            let stored = Stored::Own(&objects);
-            (proof_objects::write(app, &job, plan, &progress, &winners, &stored, stop).await?, None)
+            (Stored::Own(objects), None)
         }
-        None => {
-            let stored = build_archive(app, claim, &job, files, stop).await?;
-            let manifest =
-                proof_objects::write(app, &job, plan, &progress, &winners, &stored, stop).await?;
-            (manifest, Some(claim.attempt))
-        }
+        None => (build_archive(app, claim, &job, files, stop).await?, Some(claim.attempt)),
     };
+    let export = StoredExport { job: &job, plan, progress: &progress, winners: &winners, stored };
+    let manifest = export.write_proof(app, stop).await?;
     fail_point!("finish::stored");
     complete(app, claim, &job, &progress, manifest, archive).await
 }
@@ -153,7 +149,7 @@ async fn build_archive(
     job: &Job,
     winners: Vec<Winner>,
     stop: &CancellationToken,
-) -> Result<Stored<'static>, ExportError> {
+) -> Result<Stored, ExportError> {
     let entries: Vec<Entry> = winners
         .iter()
         .map(|winner| Entry {

@@ -3,8 +3,8 @@
 //! All of it runs on a separate thread: it reads users in one snapshot, a chunk at a time, and
 //! projects and compresses each chunk before it reads the next. The database sends into the
 //! connection's buffer in parallel, so reading overlaps with computing, and only a chunk, the
-//! uncompressed rest and the file or its next piece are in memory. Computing needs a processor permit, reading does
-//! not.
+//! uncompressed rest and the file or its next piece are in memory. Computing needs a processor
+//! permit, reading does not.
 
 use std::io;
 use std::sync::Arc;
@@ -428,14 +428,14 @@ mod tests {
         let file = LargeFile::from_packed(&mut part.file, part.spill).unwrap();
         let (stop, options) = (CancellationToken::new(), objects::PutOptions::default());
         let sha256 = file.hash(&stop).await.unwrap();
-        file.upload(&objects, "whole", options, sha256, &stop, ExportError::Own).await.unwrap();
-        let whole: Vec<bytes::Bytes> =
-            objects.get("whole").await.unwrap().try_collect().await.unwrap();
-        let whole = whole.concat();
-        assert_eq!(whole.len() as u64, file.bytes);
-        assert_eq!(Sha256::digest(&whole)[..], sha256[..]);
+        file.upload(&objects, "file.gz", options, sha256, &stop, ExportError::Own).await.unwrap();
+        let chunks: Vec<bytes::Bytes> =
+            objects.get("file.gz").await.unwrap().try_collect().await.unwrap();
+        let uploaded = chunks.concat();
+        assert_eq!(uploaded.len() as u64, file.bytes);
+        assert_eq!(Sha256::digest(&uploaded)[..], sha256[..]);
         let mut unpacked = String::new();
-        flate2::read::GzDecoder::new(&whole[..]).read_to_string(&mut unpacked).unwrap();
+        flate2::read::GzDecoder::new(&uploaded[..]).read_to_string(&mut unpacked).unwrap();
         let lines: String = (0..2_000).map(|n| large_document(n) + "\n").collect();
         assert!(unpacked == lines);
     }

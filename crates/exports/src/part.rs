@@ -73,9 +73,8 @@ impl Task {
         };
         let spec = self.spec(app);
         let result = self.write(app, &objects, &spec, stop).await;
-        if result.is_err() {
-            spec.spill.delete().await;
-        }
+        // The file is complete, or another attempt begins with the users again.
+        spec.spill.delete().await;
         let result = result?;
         fail_point!("part::uploaded");
         check_stop(stop)?;
@@ -192,17 +191,14 @@ impl Task {
         result.sha256 = Some(sha256);
         let content_type = content_type(self.shape());
         let mut options = PutOptions { content_type, ..PutOptions::default() };
-        let result = if self.is_own() {
+        if self.is_own() {
             let path = self.job.file_path(&self.plan, part, self.plan.upload_date);
             options = PutOptions { metadata: to_metadata(&result), if_absent: true, ..options };
             let put = file.upload(objects, &path, options, sha256, stop, ExportError::Own).await?;
-            written_or_earlier(objects, &path, put, result).await?
-        } else {
-            let path = paths::segment(self.job.id, part, self.claim.attempt);
-            file.upload(objects, &path, options, sha256, stop, ExportError::Objects).await?;
-            result
-        };
-        file.delete().await;
+            return written_or_earlier(objects, &path, put, result).await;
+        }
+        let path = paths::segment(self.job.id, part, self.claim.attempt);
+        file.upload(objects, &path, options, sha256, stop, ExportError::Objects).await?;
         Ok(result)
     }
 }

@@ -29,11 +29,21 @@ use proof::manifest::{self, Counts, ExportAudience, ExportStorage, File, Manifes
 const READS_AT_ONCE: usize = 8;
 
 /// Where a finished export's files are.
-pub(super) enum Stored<'a> {
+pub(super) enum Stored {
     /// In own storage.
-    Own(&'a Objects),
+    Own(Objects),
     /// The ZIP behind `url`.
     Archive { bytes: u64, sha256: Sha256Hash },
+}
+
+/// An export whose files are in place.
+pub(super) struct StoredExport<'a> {
+    pub job: &'a Job,
+    pub plan: &'a Plan,
+    pub progress: &'a Progress,
+    /// All finished parts.
+    pub winners: &'a [Winner],
+    pub stored: Stored,
 }
 
 /// Where a manifest is, and its hash.
@@ -76,49 +86,123 @@ impl ManifestReference {
     }
 }
 
-/// Writes the three objects; returns the hash of the manifest. `winners` are all finished parts.
-/// Checks `stop` between steps.
-pub(super) async fn write(
-    app: &App,
-    job: &Job,
-    plan: &Plan,
-    progress: &Progress,
-    winners: &[Winner],
-    stored: &Stored<'_>,
-    stop: &CancellationToken,
-) -> Result<Sha256Hash, ExportError> {
-    let manifest = build(app, job, plan, progress, winners, stored, stop).await?;
-    let bytes = manifest.to_bytes();
-    let sha256: Sha256Hash = Sha256::digest(&bytes).into();
-    let name = format!("{}{}", job.object_prefix, manifest::MANIFEST_SUFFIX);
-    let checksums = manifest.checksums(&name, &hex::encode(sha256));
-    let mut tx = app.store.write().await?;
-    let now = app.clock.now_ms();
-    let key = signing::active(&mut tx, &app.secrets, job.workspace_id, now).await;
-    let key = key.map_err(signing_error)?;
-    tx.commit().await?;
-    let signature = key.sign(&bytes);
-    for (suffix, content_type, body) in [
-        (manifest::CHECKSUMS_SUFFIX, "text/plain; charset=utf-8", checksums.into_bytes()),
-        (manifest::SIGNATURE_SUFFIX, "text/plain; charset=utf-8", signature.into_bytes()),
-        (manifest::MANIFEST_SUFFIX, "application/json", bytes),
-    ] {
-        check_stop(stop)?;
-        fail_point!("proof::writing");
-        let options = PutOptions { content_type, ..PutOptions::default() };
-        let written = match (stored, progress.completion_date()) {
-            (Stored::Own(objects), Some(date)) => {
-                let path = paths::own_proof(&job.folder(date), suffix);
-                objects.put(&path, body.into(), options).await.map_err(ExportError::Own)
-            }
-            _ => {
-                let path = paths::private_proof(job.id, suffix);
-                app.objects.put(&path, body.into(), options).await.map_err(ExportError::Objects)
-            }
-        };
-        written?;
+impl StoredExport<'_> {
+    /// Writes the three objects; returns the hash of the manifest. Checks `stop` between steps.
+    pub async fn write_proof(
+        &self,
+        app: &App,
+        stop: &CancellationToken,
+    ) -> Result<Sha256Hash, ExportError> {
+        let Self { job, progress, .. } = self;
+        let manifest = self.manifest(app, stop).await?;
+        let bytes = manifest.to_bytes();
+        let sha256: Sha256Hash = Sha256::digest(&bytes).into();
+        let name = format!("{}{}", job.object_prefix, manifest::MANIFEST_SUFFIX);
+        let checksums = manifest.checksums(&name, &hex::encode(sha256));
+        let mut tx = app.store.write().await?;
+        let now = app.clock.now_ms();
+        let key = signing::active(&mut tx, &app.secrets, job.workspace_id, now).await;
+        let key = key.map_err(signing_error)?;
+        tx.commit().await?;
+        let signature = key.sign(&bytes);
+        for (suffix, content_type, body) in [
+            (manifest::CHECKSUMS_SUFFIX, "text/plain; charset=utf-8", checksums.into_bytes()),
+            (manifest::SIGNATURE_SUFFIX, "text/plain; charset=utf-8", signature.into_bytes()),
+            (manifest::MANIFEST_SUFFIX, "application/json", bytes),
+        ] {
+            check_stop(stop)?;
+            fail_point!("proof::writing");
+            let options = PutOptions { content_type, ..PutOptions::default() };
+            let written = match (&self.stored, progress.completion_date()) {
+                (Stored::Own(objects), Some(date)) => {
+                    let path = paths::own_proof(&job.folder(date), suffix);
+                    objects.put(&path, body.into(), options).await.map_err(ExportError::Own)
+                }
+                _ => {
+                    let path = paths::private_proof(job.id, suffix);
+                    app.objects.put(&path, body.into(), options).await.map_err(ExportError::Objects)
+                }
+            };
+            written?;
+        }
+        Ok(sha256)
     }
-    Ok(sha256)
+
+    async fn manifest(&self, app: &App, stop: &CancellationToken) -> Result<Manifest, ExportError> {
+        let Self { job, plan, progress, winners, stored } = self;
+        let mut tx = app.store.snapshot().await?;
+        let workspace = workspaces::by_id(&mut tx, job.workspace_id).await?.ok_or_else(|| {
+            ExportError::Permanent(Failure::internal(format!(
+                "unknown workspace {}",
+                job.workspace_id
+            )))
+        })?;
+        let storage = match job.storage_id {
+            Some(id) => location(storage::settings(&mut tx, &app.secrets, id).await?),
+            None => ExportStorage::Url,
+        };
+        drop(tx);
+        let (fields, service_id_name) = manifest::requested_fields(&job.fields);
+        let exported = winners.iter().map(|winner| count(winner.users)).sum();
+        let planned = progress.users.map_or(exported, count);
+        let planned = checked_plan(planned, exported, plan.moment.is_some())?;
+        let files = match stored {
+            Stored::Own(objects) => {
+                let mut files = Vec::with_capacity(winners.len());
+                for winners in winners.chunks(READS_AT_ONCE) {
+                    check_stop(stop)?;
+                    let read = winners.iter().map(|winner| self.file(objects, winner));
+                    files.extend(futures::future::try_join_all(read).await?);
+                }
+                files
+            }
+            Stored::Archive { bytes, sha256 } => vec![archive(job, winners, *bytes, sha256)],
+        };
+        Ok(Manifest {
+            format_version: manifest::FORMAT_VERSION,
+            object_prefix: job.object_prefix.clone(),
+            workspace: workspace.name,
+            audience: audience(job, plan),
+            fields,
+            service_id_name,
+            format: if job.storage_id.is_some() { job.format } else { super::Format::Zip },
+            storage,
+            requested_at: job.requested_at,
+            // A worker of the release before does not write down when it planned.
+            planned_at: plan.planned_at.or(progress.started_at).unwrap_or(job.requested_at),
+            completed_at: progress.completed_at.unwrap_or(job.requested_at),
+            first_day: plan.first_day,
+            last_day: plan.last_day,
+            record_schema: manifest::RecordSchema::default(),
+            counts: Counts { planned, exported, erased: planned - exported },
+            files,
+        })
+    }
+
+    async fn file(&self, objects: &Objects, winner: &Winner) -> Result<File, ExportError> {
+        let Self { job, plan, progress, .. } = self;
+        let range = Some(range(winner.range));
+        // A part whose users were all deleted in the meantime has no file.
+        if winner.bytes == 0 {
+            return Ok(File { range, ..File::default() });
+        }
+        let date = progress.completion_date().unwrap_or(plan.upload_date);
+        let path = job.file_path(plan, winner.part, date);
+        let name = path.strip_prefix(&job.folder(date)).unwrap_or(&path);
+        let sha256 = match winner.sha256 {
+            Some(sha256) => sha256,
+            None => read_hash(objects, &path, winner.bytes).await?,
+        };
+        Ok(File {
+            key: Some(format!("{}/{name}", job.object_prefix)),
+            users: count(winner.users),
+            bytes: winner.bytes,
+            uncompressed_bytes: winner.raw_bytes,
+            sha256: Some(hex::encode(sha256)),
+            range,
+            entries: None,
+        })
+    }
 }
 
 /// An unreadable signing key is nothing that the customer can fix.
@@ -129,61 +213,6 @@ fn signing_error(error: StorageError) -> ExportError {
         }
         error => error.into(),
     }
-}
-
-async fn build(
-    app: &App,
-    job: &Job,
-    plan: &Plan,
-    progress: &Progress,
-    winners: &[Winner],
-    stored: &Stored<'_>,
-    stop: &CancellationToken,
-) -> Result<Manifest, ExportError> {
-    let mut tx = app.store.snapshot().await?;
-    let workspace = workspaces::by_id(&mut tx, job.workspace_id).await?.ok_or_else(|| {
-        ExportError::Permanent(Failure::internal(format!("unknown workspace {}", job.workspace_id)))
-    })?;
-    let storage = match job.storage_id {
-        Some(id) => location(storage::settings(&mut tx, &app.secrets, id).await?),
-        None => ExportStorage::Url,
-    };
-    drop(tx);
-    let (fields, service_id_name) = manifest::requested_fields(&job.fields);
-    let exported = winners.iter().map(|winner| count(winner.users)).sum();
-    let planned = progress.users.map_or(exported, count);
-    let planned = checked_plan(planned, exported, plan.moment.is_some())?;
-    let files = match stored {
-        Stored::Own(objects) => {
-            let mut files = Vec::with_capacity(winners.len());
-            for winners in winners.chunks(READS_AT_ONCE) {
-                check_stop(stop)?;
-                let read = winners.iter().map(|winner| file(objects, job, plan, progress, winner));
-                files.extend(futures::future::try_join_all(read).await?);
-            }
-            files
-        }
-        Stored::Archive { bytes, sha256 } => vec![archive(job, winners, *bytes, sha256)],
-    };
-    Ok(Manifest {
-        format_version: manifest::FORMAT_VERSION,
-        object_prefix: job.object_prefix.clone(),
-        workspace: workspace.name,
-        audience: audience(job, plan),
-        fields,
-        service_id_name,
-        format: if job.storage_id.is_some() { job.format } else { super::Format::Zip },
-        storage,
-        requested_at: job.requested_at,
-        // A worker of the release before does not write down when it planned.
-        planned_at: plan.planned_at.or(progress.started_at).unwrap_or(job.requested_at),
-        completed_at: progress.completed_at.unwrap_or(job.requested_at),
-        first_day: plan.first_day,
-        last_day: plan.last_day,
-        record_schema: manifest::RecordSchema::default(),
-        counts: Counts { planned, exported, erased: planned - exported },
-        files,
-    })
 }
 
 /// The planned users. Without a moment, users who were created during the planning may be in the
@@ -222,36 +251,6 @@ fn location(settings: Settings) -> ExportStorage {
             ExportStorage::Azure { container: azure.container, endpoint: azure.endpoint }
         }
     }
-}
-
-async fn file(
-    objects: &Objects,
-    job: &Job,
-    plan: &Plan,
-    progress: &Progress,
-    winner: &Winner,
-) -> Result<File, ExportError> {
-    let range = Some(range(winner.range));
-    // A part whose users were all deleted in the meantime has no file.
-    if winner.bytes == 0 {
-        return Ok(File { range, ..File::default() });
-    }
-    let date = progress.completion_date().unwrap_or(plan.upload_date);
-    let path = job.file_path(plan, winner.part, date);
-    let name = path.strip_prefix(&job.folder(date)).unwrap_or(&path);
-    let sha256 = match winner.sha256 {
-        Some(sha256) => sha256,
-        None => read_hash(objects, &path, winner.bytes).await?,
-    };
-    Ok(File {
-        key: Some(format!("{}/{name}", job.object_prefix)),
-        users: count(winner.users),
-        bytes: winner.bytes,
-        uncompressed_bytes: winner.raw_bytes,
-        sha256: Some(hex::encode(sha256)),
-        range,
-        entries: None,
-    })
 }
 
 /// The hash of a file that a worker of the release before wrote.

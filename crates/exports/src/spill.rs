@@ -5,6 +5,7 @@
 //! so the pieces are objects where exports without own storage are built, with names of the
 //! attempt. When the data is complete, they are read once for the hash, and once for the upload.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -16,11 +17,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
+use super::ExportError;
 use super::archive::Packed;
 use super::error::check_stop;
 use super::part_rows::Sha256Hash;
 use super::proof_objects::{PassingHash, with_length};
-use super::{ExportError, Failure};
 use kit::fail_point;
 use objects::{ByteStream, ObjectError, Objects, Put, PutOptions};
 
@@ -38,6 +39,8 @@ pub(super) struct Spill {
     /// Starts the names of its pieces, so that no other worker writes them.
     id: Uuid,
     pieces: Vec<Piece>,
+    /// Whether this value or a clone of it has begun to write a piece.
+    is_used: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Debug)]
@@ -49,7 +52,7 @@ struct Piece {
 impl Spill {
     /// Pieces in a folder, whose path ends with a slash.
     pub fn new(objects: Objects, folder: String) -> Self {
-        Self { objects, folder, id: Uuid::new_v4(), pieces: Vec::new() }
+        Self { objects, folder, id: Uuid::new_v4(), pieces: Vec::new(), is_used: Arc::default() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -65,6 +68,7 @@ impl Spill {
     pub fn put(&mut self, bytes: Vec<u8>) -> Result<(), ExportError> {
         let path = format!("{}{}-{}", self.folder, self.id, self.pieces.len() + 1);
         let piece = Piece { path: path.clone(), bytes: bytes.len() as u64 };
+        self.is_used.store(true, Ordering::Relaxed);
         let (sender, receiver) = mpsc::channel();
         let objects = self.objects.clone();
         let write = async move {
@@ -73,9 +77,10 @@ impl Spill {
             let _ = sender.send(written);
         };
         Handle::current().spawn(write.in_current_span());
-        let written = receiver.recv_timeout(TIMEOUT).map_err(|error| {
-            ExportError::Transient(Failure::internal(format!("a piece was not written: {error}")))
-        })?;
+        let written = receiver.recv_timeout(TIMEOUT).unwrap_or_else(|error| {
+            let reason = format!("{}: a piece was not written: {error}", self.objects);
+            Err(ObjectError::Unavailable(reason))
+        });
         written.map_err(ExportError::Objects)?;
         self.pieces.push(piece);
         fail_point!("part::piece");
@@ -101,8 +106,12 @@ impl Spill {
             .boxed()
     }
 
-    /// Deletes the folder. What remains is deleted with the export's other leftovers.
+    /// Deletes the pieces of this value and of its clones. What remains is deleted with the export's
+    /// other leftovers.
     pub async fn delete(&self) {
+        if !self.is_used.load(Ordering::Relaxed) {
+            return;
+        }
         if let Err(error) = self.objects.delete_prefix(&self.folder).await {
             tracing::warn!(%error, folder = self.folder, "cannot delete the pieces of a file");
         }
@@ -179,11 +188,6 @@ impl LargeFile {
         })
     }
 
-    /// Deletes the pieces.
-    pub async fn delete(&self) {
-        self.spill.delete().await;
-    }
-
     fn read(&self) -> ByteStream {
         let head = self.head.clone();
         stream::once(async { Ok(head) }).chain(self.spill.read()).boxed()
@@ -197,6 +201,8 @@ mod tests {
     use super::*;
     use kit::secrets::SecretKey;
 
+    const FOLDER: &str = "exports/a/parts/000001.1.pieces/";
+
     async fn files(directory: &tempfile::TempDir) -> Objects {
         let secrets = SecretKey::parse(&SecretKey::generate(), None).unwrap();
         let url = format!("file://{}", directory.path().display());
@@ -204,7 +210,7 @@ mod tests {
     }
 
     async fn large_file(objects: &Objects, pieces: &[&'static str]) -> LargeFile {
-        let mut spill = Spill::new(objects.clone(), "exports/a/parts/000001.1.pieces/".into());
+        let mut spill = Spill::new(objects.clone(), FOLDER.into());
         for &piece in pieces {
             let mut next = spill.clone();
             let put = move || next.put(piece.as_bytes().to_vec()).map(|()| next);
@@ -241,7 +247,24 @@ mod tests {
         let written: Vec<Bytes> =
             objects.get("own/file").await.unwrap().try_collect().await.unwrap();
         assert_eq!(written.concat(), b"head one two");
-        file.delete().await;
+        file.spill.delete().await;
+        assert_eq!(objects.list("exports/").await.unwrap(), []);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_folder_is_only_deleted_if_a_piece_was_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let objects = files(&directory).await;
+        let spill = Spill::new(objects.clone(), FOLDER.into());
+        let other = format!("{FOLDER}other");
+        objects.put(&other, Bytes::new(), PutOptions::default()).await.unwrap();
+        spill.delete().await;
+        assert_eq!(objects.list("exports/").await.unwrap().len(), 1);
+        let mut clone = spill.clone();
+        let put = move || clone.put(b"one".to_vec());
+        tokio::task::spawn_blocking(put).await.unwrap().unwrap();
+        assert_eq!(objects.list("exports/").await.unwrap().len(), 2);
+        spill.delete().await;
         assert_eq!(objects.list("exports/").await.unwrap(), []);
     }
 

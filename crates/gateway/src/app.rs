@@ -1,6 +1,5 @@
 //! The state of the gateway between requests, and the [`layer!`](crate::layer!) of the layers above.
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::deliveries::DeliverySlots;
@@ -29,8 +28,9 @@ pub struct State {
     pub known_names: Arc<KnownNames>,
     /// The limits of requests in progress.
     pub capacity: Arc<RequestCapacity>,
-    /// The statements of requests with an `Idempotency-Key`.
-    pub claim_batches: Arc<ClaimBatches>,
+    /// The statements of requests with an `Idempotency-Key`, always on the store's shared
+    /// connections: no transactional email needs them.
+    pub(crate) claim_batches: Arc<ClaimBatches>,
     /// The rate limits.
     pub limits: Arc<Limits>,
     pub refused_requests: Arc<RefusedRequests>,
@@ -49,7 +49,7 @@ impl App {
             keys: Arc::default(),
             known_names: Arc::default(),
             capacity: Arc::new(RequestCapacity::new(&runtime.config)),
-            claim_batches: Arc::default(),
+            claim_batches: Arc::new(ClaimBatches::new(&runtime.store)),
             limits: Arc::default(),
             refused_requests: Arc::default(),
             settings: Arc::default(),
@@ -59,36 +59,25 @@ impl App {
             runtime,
         }))
     }
-
-    /// The same state on another runtime: other resources, another clock.
-    pub fn with_runtime(&self, runtime: runtime::app::App) -> Self {
-        // Statements for the other store.
-        let claim_batches = Arc::default();
-        Self(Arc::new(State { runtime, claim_batches, ..State::clone(self) }))
-    }
 }
 
-impl Deref for App {
-    type Target = State;
+crate::layer!(runtime);
 
-    fn deref(&self) -> &State {
-        &self.0
-    }
-}
-
-impl Deref for State {
-    type Target = runtime::app::App;
-
-    fn deref(&self) -> &runtime::app::App {
-        &self.runtime
-    }
-}
-
-/// Connects the `App` and the `State` of a layer above to the layer below, whose crate and whose
-/// field in `State` have the same name. The app derefs through all layers, moves to another runtime,
-/// and serves the extractors of the gateway.
+/// Connects the `App` and the `State` of a layer to the layer below, whose crate and whose field in
+/// `State` have the same name. The app derefs through all layers, moves to another runtime, and, in
+/// the layers above the gateway, serves the gateway's extractors.
 #[macro_export]
 macro_rules! layer {
+    (runtime) => {
+        impl App {
+            /// The same state on another runtime: other resources, another clock.
+            pub fn with_runtime(&self, runtime: runtime::app::App) -> Self {
+                Self(Arc::new(State { runtime, ..State::clone(self) }))
+            }
+        }
+
+        $crate::layer!(@deref runtime);
+    };
     ($below:ident) => {
         impl App {
             /// The same state on another runtime: other resources, another clock.
@@ -98,6 +87,15 @@ macro_rules! layer {
             }
         }
 
+        $crate::layer!(@deref $below);
+
+        impl axum::extract::FromRef<App> for $crate::app::App {
+            fn from_ref(app: &App) -> Self {
+                app.gateway.clone()
+            }
+        }
+    };
+    (@deref $below:ident) => {
         impl std::ops::Deref for App {
             type Target = State;
 
@@ -111,12 +109,6 @@ macro_rules! layer {
 
             fn deref(&self) -> &$below::app::App {
                 &self.$below
-            }
-        }
-
-        impl axum::extract::FromRef<App> for $crate::app::App {
-            fn from_ref(app: &App) -> Self {
-                app.gateway.clone()
             }
         }
     };

@@ -268,6 +268,16 @@ impl Objects {
         }
     }
 
+    /// Whether the store itself rejects an upload in parts with `if_absent` because the object at
+    /// `key` exists. A test: if not, `body` replaces the object.
+    async fn rejects_upload(&self, key: &str, body: Bytes) -> Result<bool, ObjectError> {
+        match self {
+            Self::S3(s3) => s3.rejects_upload(key, body).boxed().await,
+            // They check the condition of every write in the same way.
+            Self::Azure(_) | Self::Files(_) => Ok(true),
+        }
+    }
+
     /// A URL at which anyone can GET the object for `valid` (S3: at most 7 days), offered as
     /// `file_name`. For files, a path and query below the gateway's public URL, which
     /// [`Files::verify`] reads. Sends no request.

@@ -20,10 +20,10 @@ fn path(id: Uuid, name: &str) -> String {
     format!("{}{name}", folder(id))
 }
 
-/// Tests a workspace's own storage: puts, conditionally puts, inspects, reads, copies and deletes
-/// small objects below `longshore-probe/`. Fails if a put fails, or if the store overwrites objects
-/// in a conditional put. For each other failure, returns a sentence that says which feature of
-/// exports will not work.
+/// Tests a workspace's own storage: puts, conditionally puts, inspects, reads, copies, uploads in
+/// parts and deletes small objects below `longshore-probe/`. Fails if a put fails, or if the store
+/// overwrites objects in a conditional put. For each other failure, returns a sentence that says
+/// which feature of exports will not work.
 pub async fn own_storage(objects: &Objects) -> Result<Vec<String>, ObjectError> {
     let id = Uuid::new_v4();
     let (first, second) = (path(id, "put"), path(id, "copy"));
@@ -45,6 +45,7 @@ pub async fn own_storage(objects: &Objects) -> Result<Vec<String>, ObjectError> 
         try_head(objects, &first).await,
         try_get(objects, &first).await,
         try_copy(objects, &first, &second).await,
+        try_upload(objects, &first).await,
         try_delete(objects, &first, &second).await,
     ];
     Ok(results.into_iter().filter_map(Result::err).collect())
@@ -128,6 +129,21 @@ async fn try_copy(objects: &Objects, from: &str, to: &str) -> Result<(), String>
     objects.copy(from, to, &|_| true).await.map_err(|error| {
         format!("cannot copy objects ({error}): an export that runs across midnight (UTC) fails")
     })
+}
+
+/// Large files are uploaded in parts. Most exports have none, so a store without this condition is
+/// not rejected.
+async fn try_upload(objects: &Objects, key: &str) -> Result<(), String> {
+    match objects.rejects_upload(key, Bytes::from_static(BODY)).await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err("the store does not support conditional writes in parts \
+                          (CompleteMultipartUpload with If-None-Match: *): a paused worker could \
+                          replace a file of more than 16 MiB that is already counted"
+            .to_owned()),
+        Err(error) => Err(format!(
+            "cannot upload objects in parts ({error}): exports with a file of more than 16 MiB fail"
+        )),
+    }
 }
 
 async fn try_delete(objects: &Objects, a: &str, b: &str) -> Result<(), String> {

@@ -3,86 +3,98 @@
 //! Requests are gathered by need, not by time: one that finds a free place runs at once, and those
 //! that arrive while all places are in use share the next statement.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use tokio::time::sleep;
+use tokio::time::timeout;
 
-use crate::{StoreError, within_timeout};
+use crate::StoreError;
 
 /// Statements of a kind that run at the same time. Fewer make larger batches; with a second one, a
 /// slow statement does not delay all others.
 const PLACES: usize = 2;
 
-/// How long the requests of a statement wait for it; it continues in the background.
+/// How long the requests of a statement wait for it. Then it continues in the background, because
+/// database work is never dropped halfway, and the next one gets its place: on a connection that was
+/// cut silently, it would never end. The pool limits how many continue.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Requests of one statement.
 const MAX_REQUESTS: usize = 256;
 
+type Results<R> = Result<Vec<R>, StoreError>;
+type Running<R> = Pin<Box<dyn Future<Output = Results<R>> + Send>>;
+type Statement<T, R> = Box<dyn Fn(Vec<T>) -> Running<R> + Send + Sync>;
 type Answer<R> = oneshot::Sender<Result<R, StoreError>>;
 
-/// The waiting requests of one kind of statement: each has a value, and gets a result. Cheap to
-/// clone.
-pub struct Batches<T, R>(Arc<Mutex<State<T, R>>>);
+/// A statement, and the requests that wait for it: each has a value, and gets a result.
+pub struct Batches<T, R>(Arc<Inner<T, R>>);
+
+struct Inner<T, R> {
+    statement: Statement<T, R>,
+    timeout: Duration,
+    state: Mutex<State<T, R>>,
+}
 
 struct State<T, R> {
     waiting: Vec<(T, Answer<R>)>,
     running: usize,
 }
 
-impl<T, R> Default for Batches<T, R> {
-    fn default() -> Self {
-        Self(Arc::new(Mutex::new(State { waiting: Vec::new(), running: 0 })))
-    }
-}
-
-impl<T, R> Clone for Batches<T, R> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
 impl<T: Send + 'static, R: Send + 'static> Batches<T, R> {
-    /// Runs a request in a batch. `execute` is the same for all requests: it returns one result for
-    /// each value, in their order. If it fails, all requests of the batch fail. A request whose
-    /// caller has stopped waiting runs nevertheless.
-    pub async fn run<F>(
-        &self,
-        value: T,
-        execute: impl Fn(Vec<T>) -> F + Send + 'static,
-    ) -> Result<R, StoreError>
+    /// `statement` returns one result for each value, in their order. If it fails, all requests of
+    /// the batch fail, so one value must not be a reason to fail.
+    pub fn new<F>(statement: impl Fn(Vec<T>) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = Result<Vec<R>, StoreError>> + Send + 'static,
+        F: Future<Output = Results<R>> + Send + 'static,
     {
+        Self::with_timeout(statement, TIMEOUT)
+    }
+
+    fn with_timeout<F>(
+        statement: impl Fn(Vec<T>) -> F + Send + Sync + 'static,
+        timeout: Duration,
+    ) -> Self
+    where
+        F: Future<Output = Results<R>> + Send + 'static,
+    {
+        let statement: Statement<T, R> = Box::new(move |values| Box::pin(statement(values)));
+        let state = Mutex::new(State { waiting: Vec::new(), running: 0 });
+        Self(Arc::new(Inner { statement, timeout, state }))
+    }
+
+    /// Runs a request in a batch. A request whose caller has stopped waiting runs nevertheless.
+    pub async fn run(&self, value: T) -> Result<R, StoreError> {
         let (answer, result) = oneshot::channel();
         let has_place = {
-            let mut state = self.0.lock();
+            let mut state = self.0.state.lock();
             state.waiting.push((value, answer));
             let has_place = state.running < PLACES;
             state.running += usize::from(has_place);
             has_place
         };
         if has_place {
-            tokio::spawn(self.clone().run_waiting(execute));
+            tokio::spawn(self.0.clone().run_waiting());
         }
         // The sender is gone only if a statement panicked.
         result.await.unwrap_or(Err(StoreError::Timeout))
     }
+}
 
+impl<T: Send + 'static, R: Send + 'static> Inner<T, R> {
     /// Runs all waiting requests, batch after batch.
-    async fn run_waiting<F>(self, execute: impl Fn(Vec<T>) -> F)
-    where
-        F: Future<Output = Result<Vec<R>, StoreError>> + Send + 'static,
-    {
+    async fn run_waiting(self: Arc<Self>) {
         while let Some((values, answers)) = self.next() {
-            // A task of its own, so that others run after a panic.
-            let statement = within_timeout(execute(values), sleep(TIMEOUT));
-            let results = match tokio::spawn(statement).await {
-                Ok(results) => results.map_err(Arc::new),
-                Err(_) => continue,
+            let inner = self.clone();
+            // A task of its own, which continues after a timeout, and whose panic ends no other.
+            let statement = tokio::spawn(async move { (inner.statement)(values).await });
+            let results = match timeout(self.timeout, statement).await {
+                Ok(Ok(results)) => results.map_err(Arc::new),
+                Ok(Err(_panic)) => continue,
+                Err(_elapsed) => Err(Arc::new(StoreError::Timeout)),
             };
             let mut results = results.map(Vec::into_iter);
             for answer in answers {
@@ -98,7 +110,7 @@ impl<T: Send + 'static, R: Send + 'static> Batches<T, R> {
 
     /// The requests of the next statement. If nothing waits: none, and the place is free.
     fn next(&self) -> Option<(Vec<T>, Vec<Answer<R>>)> {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let count = state.waiting.len().min(MAX_REQUESTS);
         if count == 0 {
             state.running -= 1;
@@ -115,55 +127,92 @@ mod tests {
 
     use super::*;
 
-    /// Returns the number of values for each of them.
-    async fn count(values: Vec<u64>) -> Result<Vec<usize>, StoreError> {
-        Ok(vec![values.len(); values.len()])
+    type Counts = Batches<u64, usize>;
+
+    /// Returns for each value the number of all values, once `gate` has a permit.
+    fn counts(gate: &Arc<Semaphore>, timeout: Duration) -> Arc<Counts> {
+        let gate = gate.clone();
+        let count = move |values: Vec<u64>| {
+            let gate = gate.clone();
+            async move {
+                gate.acquire().await.unwrap().forget();
+                Ok(vec![values.len(); values.len()])
+            }
+        };
+        Arc::new(Batches::with_timeout(count, timeout))
+    }
+
+    async fn run(counts: Arc<Counts>) -> usize {
+        counts.run(1).await.unwrap()
+    }
+
+    /// Waits until so many statements run, and so many requests wait for the next one.
+    async fn wait_for(counts: &Counts, running: usize, waiting: usize) {
+        let is_reached = || {
+            let state = counts.0.state.lock();
+            state.running == running && state.waiting.len() == waiting
+        };
+        while !is_reached() {
+            yield_now().await;
+        }
     }
 
     #[tokio::test]
     async fn requests_gather_while_all_places_are_in_use() {
-        let (batches, gate) = (Batches::default(), Arc::new(Semaphore::new(0)));
+        let gate = Arc::new(Semaphore::new(0));
+        let counts = counts(&gate, TIMEOUT);
         let (mut first, mut rest) = (JoinSet::new(), JoinSet::new());
-        let request = || {
-            let (batches, gate) = (batches.clone(), gate.clone());
-            async move {
-                let execute = move |values| {
-                    let gate = gate.clone();
-                    async move {
-                        gate.acquire().await.unwrap().forget();
-                        count(values).await
-                    }
-                };
-                batches.run(1, execute).await.unwrap()
-            }
-        };
-        for _ in 0..PLACES {
-            first.spawn(request());
-            // It has its place before the next one comes.
-            while !batches.0.lock().waiting.is_empty() || batches.0.lock().running == 0 {
-                yield_now().await;
-            }
-            for _ in 0..10 {
-                yield_now().await;
-            }
+        for running in 1..=PLACES {
+            first.spawn(run(counts.clone()));
+            wait_for(&counts, running, 0).await;
         }
-        (0..20).for_each(|_| _ = rest.spawn(request()));
-        while batches.0.lock().waiting.len() < 20 {
-            yield_now().await;
-        }
-        gate.add_permits(PLACES + 20);
+        (0..20).for_each(|_| _ = rest.spawn(run(counts.clone())));
+        wait_for(&counts, PLACES, 20).await;
+        gate.add_permits(PLACES + 1);
         assert_eq!(first.join_all().await, [1; PLACES]);
         assert_eq!(rest.join_all().await, [20; 20]);
-        assert_eq!(batches.0.lock().running, 0);
+        wait_for(&counts, 0, 0).await;
     }
 
     #[tokio::test]
     async fn a_batch_fails_as_a_whole_and_the_next_one_runs() {
-        let batches = Batches::<u64, usize>::default();
-        let failed = batches.run(1, |_| async { Err(StoreError::ReadOnly("a standby")) }).await;
+        let batches = Batches::new(|values: Vec<&'static str>| async move {
+            match values[..] {
+                ["fail"] => Err(StoreError::ReadOnly("a standby")),
+                ["panic"] => panic!("on purpose"),
+                _ => Ok(values),
+            }
+        });
+        let failed = batches.run("fail").await;
         assert!(matches!(failed, Err(StoreError::Shared(_))), "{failed:?}");
-        let panicked = batches.run(1, |_| async { panic!("on purpose") }).await;
+        let panicked = batches.run("panic").await;
         assert!(matches!(panicked, Err(StoreError::Timeout)), "{panicked:?}");
-        assert_eq!(batches.run(1, count).await.unwrap(), 1);
+        assert_eq!(batches.run("run").await.unwrap(), "run");
+    }
+
+    #[tokio::test]
+    async fn a_statement_continues_after_its_timeout() {
+        let gate = Arc::new(Semaphore::new(0));
+        let counts = counts(&gate, Duration::from_millis(10));
+        let slow = counts.run(1).await;
+        let Err(StoreError::Shared(error)) = slow else { panic!("{slow:?}") };
+        assert!(matches!(*error, StoreError::Timeout), "{error:?}");
+        // Its place is free, although it has not ended.
+        wait_for(&counts, 0, 0).await;
+        gate.add_permits(1);
+        assert_eq!(gate.available_permits(), 0, "nothing waits for the permit");
+    }
+
+    #[tokio::test]
+    async fn a_statement_continues_without_its_caller() {
+        let gate = Arc::new(Semaphore::new(0));
+        let counts = counts(&gate, TIMEOUT);
+        let caller = tokio::spawn(run(counts.clone()));
+        wait_for(&counts, 1, 0).await;
+        caller.abort();
+        assert!(caller.await.unwrap_err().is_cancelled());
+        gate.add_permits(1);
+        assert_eq!(gate.available_permits(), 0, "nothing waits for the permit");
+        wait_for(&counts, 0, 0).await;
     }
 }

@@ -162,10 +162,33 @@ async fn a_success_that_is_garbled_or_holds_an_error_may_pass() {
     assert!(error.can_retry(), "{error:?}");
 }
 
+/// Some stores support the condition in PutObject only.
+#[tokio::test]
+async fn stores_without_conditional_uploads_in_parts_are_reported() {
+    let ignored: ChooseFault = |method, query| {
+        let completed = "<CompleteMultipartUploadResult/>";
+        completes(method, query).then_some(ProxyFault::RespondIfConditional(200, completed))
+    };
+    let not_implemented: ChooseFault = |method, query| {
+        let error = "<Error><Code>NotImplemented</Code></Error>";
+        completes(method, query).then_some(ProxyFault::RespondIfConditional(501, error))
+    };
+    for fault in [ignored, not_implemented] {
+        let [(s3, _http_proxy, bucket), _] = behind(fault).await;
+        let limits = probe::own_storage(&s3).await.unwrap();
+        let [limit] = &limits[..] else { panic!("{limits:?}") };
+        assert!(limit.contains("CompleteMultipartUpload"), "{limit}");
+        let Temporary::Bucket(settings) = &bucket else { panic!("not a bucket") };
+        assert!(servers::s3_uploads(settings).await.is_empty());
+        assert_eq!(s3.list("longshore-probe/").await.unwrap(), []);
+    }
+}
+
 #[tokio::test]
 async fn write_only_keys_are_reported_with_their_limits() {
     let fault = |method: &Method, query: &str| {
-        let writes = method == Method::PUT && !query.contains("x-id=CopyObject");
+        let writes =
+            [Method::PUT, Method::POST].contains(method) && !query.contains("x-id=CopyObject");
         (!writes).then_some(ProxyFault::Respond(403, "<Error><Code>AccessDenied</Code></Error>"))
     };
     let [(s3, _http_proxy, _place), _] = behind(fault).await;

@@ -47,11 +47,21 @@ pub(super) struct Lease {
 }
 
 /// The statements of requests with keys, each for many requests.
-#[derive(Default)]
-pub struct ClaimBatches {
+pub(crate) struct ClaimBatches {
     load: Batches<IdempotencyKey, Option<Claim>>,
     insert: Batches<NewClaim, bool>,
     finish: Batches<Finished, ()>,
+}
+
+impl ClaimBatches {
+    pub fn new(store: &Store) -> Self {
+        let [load, insert, finish] = [store; 3].map(Store::clone);
+        Self {
+            load: Batches::new(move |keys| rows::load_all(load.clone(), keys)),
+            insert: Batches::new(move |new| rows::insert_all(insert.clone(), new)),
+            finish: Batches::new(move |finished| rows::finish_all(finish.clone(), finished)),
+        }
+    }
 }
 
 /// The claim of one key.
@@ -66,19 +76,9 @@ impl Claims {
         Self { app: app.clone(), key }
     }
 
-    /// A statement for many claims, on this store.
-    fn with_store<T, F>(
-        &self,
-        statement: impl Fn(Store, Vec<T>) -> F + Send + 'static,
-    ) -> impl Fn(Vec<T>) -> F + Send + 'static {
-        let store = self.app.store.clone();
-        move |values| statement(store.clone(), values)
-    }
-
     /// The state of the key; an error if it was used with another body.
     pub async fn state(&self, body_hash: &[u8; 32]) -> Result<KeyState, ApiError> {
-        let load =
-            self.app.claim_batches.load.run(self.key.clone(), self.with_store(rows::load_all));
+        let load = self.app.claim_batches.load.run(self.key.clone());
         let Some(mut found) = self.app.request_queue.run(load).await? else {
             return Ok(KeyState::Unused);
         };
@@ -90,7 +90,7 @@ impl Claims {
     pub async fn insert(&self, claim: &Claim) -> Result<Lease, ApiError> {
         let lease = self.lease();
         let new = NewClaim { key: self.key.clone(), claim: claim.clone(), lease: lease.millis };
-        let insert = self.app.claim_batches.insert.run(new, self.with_store(rows::insert_all));
+        let insert = self.app.claim_batches.insert.run(new);
         let inserted = self.app.request_queue.run(insert).await;
         if !self.or_release(claim, inserted)? {
             return Err(in_progress());
@@ -161,8 +161,7 @@ impl Claims {
     pub async fn finish(&self, claim: &Claim, response: &StoredResponse) {
         let finished =
             Finished { key: self.key.clone(), claim: claim.id, response: response.clone() };
-        let finish = self.app.claim_batches.finish.run(finished, self.with_store(rows::finish_all));
-        if let Err(error) = finish.await
+        if let Err(error) = self.app.claim_batches.finish.run(finished).await
             && let Some(skipped) = NOT_STORED.skipped()
         {
             tracing::warn!(%error, skipped, "cannot store responses under their Idempotency-Keys");

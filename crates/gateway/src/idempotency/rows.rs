@@ -55,30 +55,10 @@ impl Claim {
     }
 }
 
-/// Executes one statement that is a transaction by itself; returns the number of changed rows.
-macro_rules! alone {
-    ($store:expr, $query:expr) => {
-        match $store {
-            Store::Postgres { pool, .. } => $query.execute(pool).await?.rows_affected(),
-            Store::Sqlite { write, .. } => $query.execute(write).await?.rows_affected(),
-        }
-    };
-}
-
-/// Executes one statement that is a transaction by itself, composed of the text before the
-/// database's time, the time, and the text after it; returns the number of changed rows.
-macro_rules! alone_at {
-    ($store:expr, $before:literal, NOW, $after:literal, $($value:expr),+) => {
-        match $store {
-            Store::Postgres { pool, .. } => {
-                let query = sqlx::query(concat!($before, now_sql!(postgres), $after));
-                query $(.bind($value))+ .execute(pool).await?.rows_affected()
-            }
-            Store::Sqlite { write, .. } => {
-                let query = sqlx::query(concat!($before, now_sql!(sqlite), $after));
-                query $(.bind($value))+ .execute(write).await?.rows_affected()
-            }
-        }
+/// A statement whose first parameters identify a claim: its key and its id.
+macro_rules! claim_query {
+    ($sql:expr, $key:expr, $id:expr) => {
+        sqlx::query($sql).bind($key.workspace).bind(&$key.endpoint).bind(&$key.key).bind($id)
     };
 }
 
@@ -265,10 +245,9 @@ pub(super) async fn load_all(
                 .fetch_all(pool)
                 .await?;
             for FoundClaim { number, claim } in found {
-                let place =
-                    usize::try_from(number - 1).ok().and_then(|index| claims.get_mut(index));
-                if let Some(place) = place {
-                    *place = Some(claim);
+                let index = usize::try_from(number - 1).ok();
+                if let Some(entry) = index.and_then(|index| claims.get_mut(index)) {
+                    *entry = Some(claim);
                 }
             }
         }
@@ -291,6 +270,20 @@ pub(super) async fn load_within(
     })
 }
 
+/// The statement that leases a claim.
+macro_rules! lease_sql {
+    ($dialect:ident) => {
+        concat!(
+            "WITH clock (now) AS (SELECT ",
+            now_sql!($dialect),
+            ")
+             UPDATE idempotency_claims SET leased_until = now + $5 FROM clock
+             WHERE workspace_id = $1 AND endpoint = $2 AND key = $3 AND id = $4
+               AND leased_until <= now AND claimed_at > now - $6 AND status IS NULL"
+        )
+    };
+}
+
 /// Leases a claim for some milliseconds; false if it is leased, has a response, or has expired.
 pub(super) async fn lease(
     store: &Store,
@@ -298,21 +291,17 @@ pub(super) async fn lease(
     claim: &Claim,
     lease: i64,
 ) -> Result<bool, StoreError> {
-    let leased = alone_at!(
-        store,
-        "WITH clock (now) AS (SELECT ",
-        NOW,
-        ")
-         UPDATE idempotency_claims SET leased_until = now + $5 FROM clock
-         WHERE workspace_id = $1 AND endpoint = $2 AND key = $3 AND id = $4
-           AND leased_until <= now AND claimed_at > now - $6 AND status IS NULL",
-        key.workspace,
-        &key.endpoint,
-        &key.key,
-        claim.id,
-        lease,
-        millis(KEY_LIFETIME)
-    );
+    let lifetime = millis(KEY_LIFETIME);
+    let leased = match store {
+        Store::Postgres { pool, .. } => {
+            let query = claim_query!(lease_sql!(postgres), key, claim.id);
+            query.bind(lease).bind(lifetime).execute(pool).await?.rows_affected()
+        }
+        Store::Sqlite { write, .. } => {
+            let query = claim_query!(lease_sql!(sqlite), key, claim.id);
+            query.bind(lease).bind(lifetime).execute(write).await?.rows_affected()
+        }
+    };
     Ok(leased == 1)
 }
 
@@ -322,18 +311,16 @@ pub(super) async fn release(
     key: &IdempotencyKey,
     claim: &Claim,
 ) -> Result<(), StoreError> {
-    alone!(
-        store,
-        sqlx::query(
-            "UPDATE idempotency_claims SET leased_until = 0
-             WHERE workspace_id = $1 AND endpoint = $2 AND key = $3 AND id = $4
-               AND status IS NULL",
-        )
-        .bind(key.workspace)
-        .bind(&key.endpoint)
-        .bind(&key.key)
-        .bind(claim.id)
-    );
+    let sql = "UPDATE idempotency_claims SET leased_until = 0
+         WHERE workspace_id = $1 AND endpoint = $2 AND key = $3 AND id = $4 AND status IS NULL";
+    match store {
+        Store::Postgres { pool, .. } => {
+            claim_query!(sql, key, claim.id).execute(pool).await?;
+        }
+        Store::Sqlite { write, .. } => {
+            claim_query!(sql, key, claim.id).execute(write).await?;
+        }
+    }
     Ok(())
 }
 
@@ -392,20 +379,10 @@ pub(super) async fn finish_within(
     claim: Uuid,
     response: &StoredResponse,
 ) -> Result<(), StoreError> {
-    execute!(
-        tx,
-        sqlx::query(
-            "UPDATE idempotency_claims SET status = $5, answer = $6
-             WHERE workspace_id = $1 AND endpoint = $2 AND key = $3 AND id = $4
-               AND status IS NULL",
-        )
-        .bind(key.workspace)
-        .bind(&key.endpoint)
-        .bind(&key.key)
-        .bind(claim)
-        .bind(i32::from(response.status.as_u16()))
-        .bind(&response.body)
-    );
+    let sql = "UPDATE idempotency_claims SET status = $5, answer = $6
+         WHERE workspace_id = $1 AND endpoint = $2 AND key = $3 AND id = $4 AND status IS NULL";
+    let status = i32::from(response.status.as_u16());
+    execute!(tx, claim_query!(sql, key, claim).bind(status).bind(&response.body));
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 
 use super::S3;
+use crate::failure::Failure;
 use crate::stream::{PendingParts, md5};
 use crate::{ObjectError, Put};
 
@@ -39,6 +40,17 @@ impl S3 {
         let (s3, path) = (self.clone(), path.to_owned());
         let target = Target { s3, path, size, id, parts: PendingParts::default() };
         Ok(Upload { target, open: true })
+    }
+
+    /// Whether the store itself rejects a conditional upload because the object at `path` exists.
+    pub(crate) async fn rejects_upload(
+        &self,
+        path: &str,
+        body: Bytes,
+    ) -> Result<bool, ObjectError> {
+        let size = body.len() as u64;
+        let upload = self.begin(path, size, "text/plain", HashMap::new()).await?;
+        upload.rejects_completion(body).await
     }
 }
 
@@ -109,23 +121,12 @@ impl Target {
         if if_absent && matches!(self.s3.head(&self.path).await, Ok(Some(_))) {
             return Ok(Put::Exists);
         }
-        let parts = CompletedMultipartUpload::builder().set_parts(Some(parts)).build();
-        let request = self
-            .s3
-            .client
-            .complete_multipart_upload()
-            .bucket(&self.s3.bucket)
-            .key(self.s3.full(&self.path))
-            .upload_id(&self.id)
-            .multipart_upload(parts);
-        let condition = if_absent.then(|| "*".to_owned());
-        let conditional = request.clone().set_if_none_match(condition).send();
-        let mut completed = self.s3.call("PutObject", &self.path, conditional).await;
+        let mut completed = self.request_completion(parts.clone(), if_absent).await;
         if if_absent && completed.as_ref().is_err_and(|failure| failure.status == Some(501)) {
-            completed = self.s3.call("PutObject", &self.path, request.send()).await;
+            completed = self.request_completion(parts, false).await;
         }
         let failure = match completed {
-            Ok(_) => return Ok(Put::Written),
+            Ok(()) => return Ok(Put::Written),
             Err(failure) => failure,
         };
         match failure.status {
@@ -141,6 +142,23 @@ impl Target {
             Some(409) if if_absent => Err(ObjectError::Unavailable(failure.error.to_string())),
             _ => Err(failure.error),
         }
+    }
+
+    async fn request_completion(
+        &self,
+        parts: Vec<CompletedPart>,
+        if_absent: bool,
+    ) -> Result<(), Failure> {
+        let request = self
+            .s3
+            .client
+            .complete_multipart_upload()
+            .bucket(&self.s3.bucket)
+            .key(self.s3.full(&self.path))
+            .upload_id(&self.id)
+            .multipart_upload(CompletedMultipartUpload::builder().set_parts(Some(parts)).build())
+            .set_if_none_match(if_absent.then(|| "*".to_owned()));
+        self.s3.call("PutObject", &self.path, request.send()).await.map(drop)
     }
 
     /// A later delete by prefix, or the bucket's lifecycle, removes the rest.
@@ -169,6 +187,21 @@ impl Upload {
         }
         self.open = false;
         ended
+    }
+
+    /// Whether the store rejects the completion because the object exists; leaves no upload.
+    async fn rejects_completion(mut self, body: Bytes) -> Result<bool, ObjectError> {
+        let completed = match self.target.clone().part(1, body).await {
+            Ok(part) => self.target.request_completion(vec![part], true).await,
+            Err(error) => Err(Failure::without_response(error)),
+        };
+        self.target.abort().await;
+        self.open = false;
+        match completed {
+            Err(failure) if failure.status == Some(412) => Ok(true),
+            Err(failure) if failure.status != Some(501) => Err(failure.error),
+            _ => Ok(false),
+        }
     }
 }
 
