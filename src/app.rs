@@ -4,8 +4,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::config::Config;
+use crate::gateway::memory::Turns;
 use kit::clock::Clock;
 pub use runtime::app::{OpenError, connect, open_log};
+
+/// Retries of dead letters in this process at the same time: each may hold a message of 5 MiB, and
+/// what is read of it. One workspace has one of them.
+const DEAD_LETTER_RETRIES: usize = 3;
 
 /// Everything that a process has only one of. Cheap to clone.
 #[derive(Clone)]
@@ -19,6 +24,8 @@ pub struct State {
     pub exports: exports::app::App,
     pub sending: sending::app::App,
     pub scim: scim::app::App,
+    /// The requests that retry dead letters.
+    pub dead_letter_turns: Arc<Turns>,
 }
 
 impl App {
@@ -32,6 +39,7 @@ impl App {
             exports: exports::app::App::new(gateway.clone()),
             sending: sending::app::App::new(messages),
             scim: scim::app::App::new(gateway),
+            dead_letter_turns: Arc::new(Turns::new(DEAD_LETTER_RETRIES)),
         })))
     }
 
@@ -42,6 +50,7 @@ impl App {
             exports: self.exports.with_runtime(runtime.clone()),
             sending: self.sending.with_runtime(runtime.clone()),
             scim: self.scim.with_runtime(runtime),
+            dead_letter_turns: self.dead_letter_turns.clone(),
         }))
     }
 }

@@ -6,7 +6,9 @@ mod backup;
 mod campaigns;
 mod cards;
 mod catalogs;
+mod completions;
 mod config;
+mod confirm;
 mod console_log;
 mod control_group;
 mod dead_letters;
@@ -18,6 +20,7 @@ mod export;
 mod gateway;
 mod generate;
 mod health;
+mod ids;
 mod import;
 mod invalid_numbers;
 mod key;
@@ -29,10 +32,12 @@ mod progress;
 pub mod reference;
 mod schedules;
 mod scim_token;
+mod segments;
 mod service;
 mod signing_key;
 mod sla;
 mod standalone;
+mod table;
 mod template;
 mod users;
 mod worker;
@@ -45,6 +50,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::app::App;
@@ -59,7 +65,7 @@ use store::Tx;
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 pub type CommandResult<T = ()> = Result<T, Error>;
 
-/// The bulk-data side of a customer-engagement service.
+/// A self-hosted engine that imports users, exports them with proof, and sends messages.
 #[derive(Parser)]
 #[command(
     name = "longshore",
@@ -101,21 +107,23 @@ enum Command {
     Import(import::Arguments),
     /// Generate realistic user records as newline-delimited JSON
     Generate(generate::Arguments),
-    /// Show or erase users
+    /// Find, show and erase users
     Users(users::Arguments),
-    /// Show or renew the global control group
+    /// List, show, renew and activate global control groups
     ControlGroup(control_group::Arguments),
-    /// Run, list, show, cancel, download and verify exports
+    /// Run, list, show, repeat, cancel, download and verify exports
     Export(export::Arguments),
-    /// List, show and resend callbacks
+    /// List, show and resend callbacks, status postbacks and notifications
     Deliveries(deliveries::Arguments),
     /// Show catalogs, their items and edits
     Catalogs(catalogs::Arguments),
-    /// Show statistics of campaigns and Canvases
+    /// Show campaigns and Canvases, what they send to a user, and their results
     Campaigns(campaigns::Arguments),
-    /// List, show and cancel sends
+    /// List segments, count their users, and show some of them
+    Segments(segments::Arguments),
+    /// List, show and cancel sends, and their recipients
     Dispatches(dispatches::Arguments),
-    /// Show the developer console's records of sends to segments
+    /// Show past sends to segments
     ConsoleLog(console_log::Arguments),
     /// Show a user's messages and their outcomes
     Messages(messages::Arguments),
@@ -129,7 +137,7 @@ enum Command {
     Sla(sla::Arguments),
     /// List, add and remove invalid phone numbers
     InvalidNumbers(invalid_numbers::Arguments),
-    /// List, retry and discard dead letters
+    /// List, show, retry and discard dead letters
     DeadLetters(dead_letters::Arguments),
     /// Show and reset the groups' positions in the log
     Log(log::Arguments),
@@ -139,10 +147,12 @@ enum Command {
     Demo(demo::Arguments),
     /// Test each configured connection, and show how to fix errors
     Doctor(doctor::Arguments),
-    /// Check settings and manifests before they are applied
+    /// Show settings, and check manifests before they are applied
     Config(config::Arguments),
     /// Check whether the process on this machine is ready
     Health(health::Arguments),
+    /// Print the completions of a shell
+    Completions(completions::Arguments),
     /// Write the generated pages of the documentation
     #[command(hide = true)]
     Reference(reference::Arguments),
@@ -214,12 +224,68 @@ struct ListArguments<S: clap::ValueEnum + Send + Sync + 'static> {
     /// Only objects of this workspace
     #[arg(long, value_name = "NAME")]
     workspace: Option<String>,
-    /// Maximum number of objects to list
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[command(flatten)]
+    page: PageArguments,
+}
+
+/// Which part of a list to print, and how.
+#[derive(clap::Args)]
+struct PageArguments {
+    /// Maximum number of rows
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
+    /// Only rows after the row with this id, the last of the previous page
+    #[arg(long, value_name = "ID")]
+    after: Option<String>,
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
+}
+
+impl PageArguments {
+    /// The id of the last row of the previous page.
+    fn after<T>(&self, id: impl Fn(&str) -> Result<T, String>) -> CommandResult<Option<T>> {
+        let after = self.after.as_deref().map(id).transpose();
+        after.map_err(|error| ConfigError { problems: vec![format!("--after: {error}")] }.into())
+    }
+
+    /// Prints the page of a list that was read completely.
+    fn print<T: Serialize, const N: usize>(
+        &self,
+        objects: &str,
+        headers: [&str; N],
+        all: &[T],
+        id: impl Fn(&T) -> String,
+        row: impl Fn(&T) -> [table::Cell; N],
+    ) -> CommandResult {
+        let start = match &self.after {
+            None => 0,
+            Some(after) => {
+                let last = all.iter().position(|row| id(row) == *after);
+                last.ok_or_else(|| format!("--after: no row has the id {after}"))? + 1
+            }
+        };
+        let rest = &all[start..];
+        let page = &rest[..rest.len().min(self.limit as usize)];
+        table::print(self.json, objects, headers, page, row)?;
+        if page.len() < rest.len() {
+            self.print_next(page.len(), || page.last().map(id));
+        }
+        Ok(())
+    }
+
+    fn print_next(&self, rows: usize, last: impl FnOnce() -> Option<String>) {
+        print_next(rows, self.limit, last);
+    }
+}
+
+/// Prints how to list the rows after a full page, whose last row has the id `last`.
+fn print_next(rows: usize, limit: u32, last: impl FnOnce() -> Option<String>) {
+    if rows >= limit as usize
+        && let Some(last) = last()
+    {
+        eprintln!("There may be more: continue with --after {last}");
+    }
 }
 
 /// Opens an installation of this version for a command. It needs no close: completed work is
@@ -276,6 +342,10 @@ pub fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> ExitCode {
+    // Shells start with it, in folders with any settings.
+    if let Command::Completions(completions) = &arguments.command {
+        return exit_code(completions::run(completions));
+    }
     let (mode, options) = arguments.command.mode_and_settings();
     let options = options.into_iter().map(|(name, value)| (name.into(), value));
     let environment = std::env::vars_os().chain(options);
@@ -307,6 +377,7 @@ async fn run(arguments: Arguments) -> ExitCode {
             Command::Deliveries(arguments) => deliveries::run(config, arguments).await,
             Command::Catalogs(arguments) => catalogs::run(config, arguments).await,
             Command::Campaigns(arguments) => campaigns::run(config, arguments).await,
+            Command::Segments(arguments) => segments::run(config, arguments).await,
             Command::Dispatches(arguments) => dispatches::run(config, arguments).await,
             Command::ConsoleLog(arguments) => console_log::run(config, arguments).await,
             Command::Messages(arguments) => messages::run(config, arguments).await,
@@ -320,16 +391,22 @@ async fn run(arguments: Arguments) -> ExitCode {
             Command::Backup(arguments) => backup::run(config, arguments).await,
             Command::Demo(arguments) => demo::run(config, arguments).await,
             Command::Doctor(arguments) => doctor::run(config, arguments).await,
-            Command::Config(arguments) => config::run(arguments),
+            Command::Config(command) => config::run(command, arguments.config.as_deref()),
             Command::Health(arguments) => health::run(config, arguments).await,
+            Command::Completions(arguments) => completions::run(&arguments),
             Command::Reference(arguments) => reference::run(&arguments),
         }
     }
     .await;
+    exit_code(result)
+}
+
+/// Prints the error of a command.
+fn exit_code(result: CommandResult) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            lines::write_line(&format!("longshore: {error}"));
+            lines::write_line(&format!("longshore: {}", table::printable(&error.to_string())));
             status(error.as_ref())
         }
     }

@@ -47,6 +47,7 @@
 //! |---|---|
 //! | [`app`] | the state of all layers, assembled |
 //! | [`erase`] | erases one user from every domain |
+//! | [`dead_letters`] | retries dead letters; those of a workspace over HTTP |
 //! | [`setup`] | migrates an installation to this version; checked at each start |
 //! | [`worker`] | runs the roles, and routes messages and claims to the domains |
 //! | [`telemetry`] | metrics with their help text, tracing, the operations listener |
@@ -69,11 +70,12 @@ pub use people::{audience, users};
 pub use proof;
 pub use runtime::{config, credentials, engine, fairness, kinds, outbound, topics, traces};
 pub use scim;
-pub use sending::{inbound, schedules, transactional};
+pub use sending::{inbound, schedules, transactional, user_messages};
 pub use tracking;
 
 pub mod app;
 pub mod cli;
+pub mod dead_letters;
 pub mod erase;
 pub mod setup;
 pub mod shutdown;

@@ -12,7 +12,7 @@ use crate::workspaces::storage::{self, StorageError};
 use kit::retry::Retry;
 use log::LogError;
 use store::StoreError;
-use store::migrate::Schema;
+use store::migrate::{Pending, Schema};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
@@ -75,6 +75,34 @@ pub async fn run(app: &App) -> Result<SetupResult, SetupError> {
         tracing::warn!("{note}");
     }
     Ok(SetupResult { schema, rotated, note })
+}
+
+/// What [`run`] would change.
+#[derive(Debug)]
+pub struct Upgrade {
+    pub pending: Pending,
+    /// Whether the stored secrets would be encrypted again.
+    pub rotates_secrets: bool,
+    /// What is missing or wrong in the log; missing topics would be created.
+    pub log_problems: Vec<String>,
+}
+
+/// Checks whether [`run`] can succeed, and what it would change. Changes nothing.
+pub async fn upgrade(app: &App) -> Result<Upgrade, SetupError> {
+    let pending = MIGRATIONS.pending(&app.store).await?;
+    let mut rotates_secrets = false;
+    // An empty database has no values yet that must be kept.
+    if pending.schema.at > 0 {
+        let mut tx = app.store.snapshot().await?;
+        fixed::check_partitions(&mut tx, app.config.log.partitions).await?;
+        rotates_secrets = fixed::check_secret_key(&mut tx, &app.secrets).await? == Sealed::Old;
+        tx.commit().await?;
+    }
+    if rotates_secrets && pending.schema.is_newer() {
+        return Err(SetupError::Rotation(pending.schema.at));
+    }
+    let log_problems = app.log.check().await?;
+    Ok(Upgrade { pending, rotates_secrets, log_problems })
 }
 
 /// Rejects a schema that this program may not run on, and a partition count or secret key that

@@ -56,12 +56,9 @@ pub fn init_tracing(config: &Config) -> Result<(), TelemetryError> {
     let filter = EnvFilter::try_new(filter)?;
     let writer = lines::start()?;
     let lines = fmt::layer().with_writer(move || writer);
-    let is_terminal = std::io::stderr().is_terminal();
-    let format =
-        config.log_format.unwrap_or(if is_terminal { LogFormat::Text } else { LogFormat::Json });
     // Fails if tracing is already initialized.
-    let lines = match format {
-        LogFormat::Text => lines.with_ansi(is_terminal).boxed(),
+    let lines = match format(config) {
+        LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
     };
     let traces = traces::layer(&config.traces)?;
@@ -71,6 +68,16 @@ pub fn init_tracing(config: &Config) -> Result<(), TelemetryError> {
         std::panic::set_hook(Box::new(log_panic));
     }
     Ok(())
+}
+
+fn format(config: &Config) -> LogFormat {
+    let is_terminal = std::io::stderr().is_terminal();
+    config.log_format.unwrap_or(if is_terminal { LogFormat::Text } else { LogFormat::Json })
+}
+
+/// Whether log lines are text on a terminal: somebody is probably reading them now.
+pub fn is_text_on_terminal(config: &Config) -> bool {
+    std::io::stderr().is_terminal() && format(config) == LogFormat::Text
 }
 
 /// The default hook writes to standard error directly, and would wait for its reader.

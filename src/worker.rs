@@ -50,7 +50,6 @@ impl Retry for WorkerError {}
 /// Works until `shutdown`, then finishes or returns the work in progress, within
 /// `worker.drain_seconds`. If a loop is lost, it cancels `shutdown` itself.
 pub async fn run(app: App, roles: &[Role], shutdown: CancellationToken) -> Result<(), WorkerError> {
-    tracing::info!(?roles, "worker started");
     let mut loops = JoinSet::new();
     let (wake, stop) = (app.store.wake().clone(), shutdown.clone());
     spawn(&mut loops, async move { wake.listen(stop).await });

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use super::CommandResult;
+use super::confirm::Confirmation;
+use crate::app::App;
 use crate::config::Config;
 use crate::workspace_file::apply::{Applied, apply};
 use crate::workspace_file::change::Options;
 use crate::workspace_file::company::apply_company;
 use crate::workspace_file::document::json_schema;
-use crate::workspace_file::file;
+use crate::workspace_file::file::{self, Declared};
 
 #[derive(clap::Args)]
 #[command(after_help = "Example:
@@ -34,11 +36,14 @@ pub struct Arguments {
     /// Show the changes without applying them; storage is not tested
     #[arg(long)]
     dry_run: bool,
-    /// Also delete or revoke what the file no longer declares: declared keys, apps, storage, catalogs with
-    /// their fields and items, selections, content blocks, email templates, connected content, email,
-    /// providers, subscription groups, segments, campaigns, Canvases, SCIM tokens, dashboard users
+    /// Also delete or revoke what the file no longer declares: declared keys, apps, storage,
+    /// catalogs with their fields and items, selections, content blocks, email templates, connected
+    /// content, email, providers, subscription groups, segments, campaigns, Canvases, SCIM tokens,
+    /// dashboard users. Asks first on a terminal
     #[arg(long)]
     prune: bool,
+    #[command(flatten)]
+    confirmation: Confirmation,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -72,6 +77,12 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         super::open_or_create(config).await?
     };
     let options = Options { dry_run: arguments.dry_run, prune: arguments.prune };
+    if options.prune && !options.dry_run && arguments.confirmation.is_needed() {
+        let deleted = deletions(&app, &declared).await?;
+        if !deleted.is_empty() {
+            arguments.confirmation.ask(&deleted)?;
+        }
+    }
     let show = |applied: Applied| {
         if arguments.json {
             println!("{}", serde_json::to_string(&applied)?);
@@ -90,6 +101,26 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         show(applied.map_err(|error| format!("company {}: {error}", company.name))?)?;
     }
     Ok(())
+}
+
+/// What an apply with `--prune` would delete or revoke.
+async fn deletions(app: &App, declared: &Declared) -> CommandResult<Vec<String>> {
+    let options = Options { dry_run: true, prune: true };
+    let mut planned = Vec::new();
+    for declaration in &declared.workspaces {
+        let plan = apply(app, declaration, options).await;
+        planned.push(plan.map_err(|error| format!("workspace {}: {error}", declaration.name))?);
+    }
+    if let Some(company) = &declared.company {
+        let plan = apply_company(app, company, options).await;
+        planned.push(plan.map_err(|error| format!("company {}: {error}", company.name))?);
+    }
+    let lines = |applied: Applied| {
+        let Applied { name, changes, .. } = applied;
+        let deleted = changes.into_iter().filter(|change| change.sign == '-');
+        deleted.map(move |change| format!("{name}: {change}"))
+    };
+    Ok(planned.into_iter().flat_map(lines).collect())
 }
 
 fn print(applied: &Applied, dry_run: bool) {

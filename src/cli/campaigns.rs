@@ -1,18 +1,23 @@
 //! `longshore campaigns`.
 
+mod declared;
+
 use clap::Subcommand;
 use uuid::Uuid;
 
-use super::{CommandResult, WorkspaceArgument, print};
+use super::ids::campaign_id;
+use super::{CommandResult, WorkspaceArgument, table};
 use crate::app::App;
 use crate::campaigns;
 use crate::config::Config;
 use crate::messages::dispatch::{self, Statistics};
 
-/// Show statistics of campaigns and Canvases.
+/// Show campaigns and Canvases, what they send to a user, and their results.
 #[derive(clap::Args)]
-#[command(after_help = "Example:
-  longshore campaigns stats --workspace acme")]
+#[command(after_help = "Examples:
+  longshore campaigns list
+  longshore campaigns show Welcome
+  longshore campaigns preview Welcome --user ann@acme.example")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -20,6 +25,20 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// List the campaigns and Canvases that the workspace file declares, oldest first
+    #[command(after_help = "Example:
+  longshore campaigns list --workspace acme --archived")]
+    List(declared::List),
+    /// Show a campaign or Canvas as declared, and its results
+    #[command(after_help = "Example:
+  longshore campaigns show Welcome --json")]
+    Show(declared::Show),
+    /// Render the messages of a campaign or Canvas for a user, without sending them
+    ///
+    /// Requests connected content, as a send does. Exits with 1 if a message would not be sent.
+    #[command(after_help = "Example:
+  longshore campaigns preview Welcome --user ann@acme.example --trigger-properties '{\"code\":\"X\"}'")]
+    Preview(declared::Preview),
     /// Show the messages of each variation by channel: sent, delivered, bounced and so on
     #[command(after_help = "Example:
   longshore campaigns stats 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54 --workspace acme --json")]
@@ -29,6 +48,7 @@ enum Command {
 #[derive(clap::Args)]
 struct Stats {
     /// Only this campaign or Canvas
+    #[arg(value_parser = campaign_id)]
     id: Option<Uuid>,
     #[command(flatten)]
     workspace: WorkspaceArgument,
@@ -40,6 +60,9 @@ struct Stats {
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let app = super::open(config).await?;
     match arguments.command {
+        Command::List(arguments) => declared::list(&app, arguments).await,
+        Command::Show(arguments) => declared::show(&app, arguments).await,
+        Command::Preview(arguments) => declared::show_preview(&app, arguments).await,
         Command::Stats(arguments) => stats(&app, arguments).await,
     }
 }
@@ -52,14 +75,14 @@ async fn stats(app: &App, arguments: Stats) -> CommandResult {
     if let Some(id) = arguments.id.filter(|_| found.is_empty()) {
         let campaign = campaigns::by_id(&mut tx, workspace.id, id).await?;
         campaign.ok_or_else(|| {
-            format!(
-                "unknown campaign or Canvas {id}: see `longshore campaigns \
-                                        stats`"
-            )
+            format!("unknown campaign or Canvas {id}: see `longshore campaigns list`")
         })?;
     }
-    let heading = format!(
-        "{:<36}  {:<36}  {:<13}  {:>9}  {:>9}  {:>7}  {:>11}  {:>7}  {:>7}  NAME",
+    print_statistics(arguments.json, &found)
+}
+
+fn print_statistics(json: bool, found: &[Statistics]) -> CommandResult {
+    let headers = [
         "CAMPAIGN",
         "VARIATION",
         "CHANNEL",
@@ -68,24 +91,21 @@ async fn stats(app: &App, arguments: Stats) -> CommandResult {
         "BOUNCED",
         "UNREACHABLE",
         "ABORTED",
-        "FAILED"
-    );
-    print::rows(arguments.json, &heading, &found, line)
-}
-
-fn line(statistics: &Statistics) -> String {
-    let variation = if statistics.variation_id.is_empty() { "-" } else { &statistics.variation_id };
-    format!(
-        "{:<36}  {:<36}  {:<13}  {:>9}  {:>9}  {:>7}  {:>11}  {:>7}  {:>7}  {}",
-        statistics.campaign_id,
-        variation,
-        statistics.channel.name(),
-        statistics.sent,
-        statistics.delivered,
-        statistics.bounced,
-        statistics.unreachable,
-        statistics.aborted,
-        statistics.failed,
-        statistics.name.as_deref().unwrap_or("-"),
-    )
+        "FAILED",
+        "NAME",
+    ];
+    table::print(json, "messages", headers, found, |statistics| {
+        [
+            table::text(statistics.campaign_id),
+            table::optional(Some(table::text(&statistics.variation_id))),
+            table::text(statistics.channel.name()),
+            table::number(statistics.sent),
+            table::number(statistics.delivered),
+            table::number(statistics.bounced),
+            table::number(statistics.unreachable),
+            table::number(statistics.aborted),
+            table::number(statistics.failed),
+            table::optional(statistics.name.as_deref().map(table::text)),
+        ]
+    })
 }

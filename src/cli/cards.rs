@@ -1,9 +1,10 @@
 //! `longshore cards`: the content cards of a user.
 
-use super::{CommandResult, UserArgument, print};
+use super::ids::card_id;
+use super::table::{Cell, text, time};
+use super::{CommandResult, PageArguments, UserArgument};
 use crate::config::Config;
 use crate::messages::channels::cards::{self, Card};
-use kit::clock::format_seconds;
 use store::claims;
 
 #[derive(clap::Args)]
@@ -12,32 +13,26 @@ use store::claims;
 pub struct Arguments {
     #[command(flatten)]
     user: UserArgument,
-    /// Print one JSON object per line, with the whole card
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    page: PageArguments,
 }
 
 /// List cards that have not expired, latest first.
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    let Arguments { user, page } = arguments;
+    page.after(card_id)?;
     let app = super::open(config).await?;
     let mut tx = app.store.snapshot().await?;
-    let (workspace, user) = arguments.user.find(&mut tx).await?;
+    let (workspace, user) = user.find(&mut tx).await?;
     let now = claims::now(&mut tx).await?;
     let cards = cards::list_for_user(&mut tx, workspace, user, now).await?;
     tx.commit().await?;
-    let heading = format!("{:<36}  {:<20}  {:<20}  TITLE", "ID", "CREATED", "EXPIRES");
-    print::rows(arguments.json, &heading, &cards, line)
+    let headers = ["ID", "CREATED", "EXPIRES", "TITLE"];
+    page.print("cards", headers, &cards, |card| card.id.to_string(), row)
 }
 
-fn line(card: &Card) -> String {
+fn row(card: &Card) -> [Cell; 4] {
     let object: serde_json::Value = serde_json::from_str(card.card.get()).unwrap_or_default();
     let title = object["title"].as_str().unwrap_or_default();
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    let title: String = title.chars().map(plain).take(80).collect();
-    format!(
-        "{:<36}  {:<20}  {:<20}  {title}",
-        card.id,
-        format_seconds(card.created_at),
-        format_seconds(card.expires_at)
-    )
+    [text(card.id), time(card.created_at), time(card.expires_at), text(title)]
 }

@@ -1,20 +1,21 @@
 //! `longshore catalogs`: catalogs, their items and the outcome of edits.
 
-use serde_json::json;
+use serde::Serialize;
 
-use super::{CommandResult, WorkspaceArgument};
+use super::table::{self, Cell, number, optional, text, time};
+use super::{CommandResult, PageArguments, WorkspaceArgument};
 use crate::app::App;
 use crate::catalogs::rows::{self, EditRow};
-use crate::catalogs::{Catalog, api, items};
+use crate::catalogs::{Catalog, Field, api, items};
 use crate::config::Config;
-use kit::clock::format_time;
+use kit::clock::serialize_time;
 use kit::json::pretty;
 use store::{ByteBudget, Tx};
 
 /// Items that are read at a time.
 const PAGE: i64 = 1_000;
 
-/// Ids of unknown items that a line shows.
+/// Ids of unknown items that a row shows.
 const SHOWN: usize = 5;
 
 #[derive(clap::Args)]
@@ -34,9 +35,8 @@ enum Command {
     List {
         #[command(flatten)]
         workspace: WorkspaceArgument,
-        /// Print one JSON object per line
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        page: PageArguments,
     },
     /// Print the items of a catalog, one JSON object per line, in the format of its file
     #[command(after_help = "Example:\n  longshore catalogs items restaurants > restaurants.ndjson")]
@@ -60,43 +60,51 @@ enum Command {
         /// The catalog's name
         #[arg(value_name = "CATALOG")]
         catalog: String,
-        /// Maximum number of edits
-        #[arg(long, value_name = "N", default_value_t = 100)]
-        limit: u32,
         #[command(flatten)]
         workspace: WorkspaceArgument,
-        /// Print one JSON object per line
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        page: PageArguments,
     },
 }
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let app = super::open(config).await?;
     match arguments.command {
-        Command::List { workspace, json } => list(&app, &workspace, json).await,
+        Command::List { workspace, page } => list(&app, &workspace, &page).await,
         Command::Items { catalog, id, workspace, json } => {
             items(&app, &workspace, &catalog, id.as_deref(), json).await
         }
-        Command::Edits { catalog, limit, workspace, json } => {
-            edits(&app, &workspace, &catalog, limit, json).await
+        Command::Edits { catalog, workspace, page } => {
+            edits(&app, &workspace, &catalog, &page).await
         }
     }
 }
 
-async fn list(app: &App, workspace: &WorkspaceArgument, json: bool) -> CommandResult {
+/// A catalog in the list.
+#[derive(Serialize)]
+struct ListedCatalog<'a> {
+    name: &'a str,
+    items: i64,
+    fields: &'a [Field],
+}
+
+async fn list(app: &App, workspace: &WorkspaceArgument, page: &PageArguments) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let workspace = workspace.find(&mut tx).await?;
-    for rows::StoredCatalog { catalog, items, .. } in rows::stored(&mut tx, workspace.id).await? {
-        if json {
-            let Catalog { name, fields, .. } = &catalog;
-            println!("{}", json!({ "name": name, "items": items, "fields": fields.all() }));
-        } else {
-            let items = kit::words::count(items as u64, "item");
-            println!("{}: {items}; {}", catalog.name, catalog.fields_in_words());
-        }
-    }
-    Ok(())
+    let stored = rows::stored(&mut tx, workspace.id).await?;
+    let catalogs: Vec<ListedCatalog<'_>> = stored
+        .iter()
+        .map(|stored| ListedCatalog {
+            name: &stored.catalog.name,
+            items: stored.items,
+            fields: stored.catalog.fields.all(),
+        })
+        .collect();
+    let headers = ["NAME", "ITEMS", "FIELDS"];
+    let id = |catalog: &ListedCatalog<'_>| catalog.name.to_owned();
+    page.print("catalogs", headers, &catalogs, id, |catalog| {
+        [text(catalog.name), number(catalog.items), text(items::in_words(catalog.fields))]
+    })
 }
 
 async fn items(
@@ -113,7 +121,7 @@ async fn items(
             rows::find_items(&mut tx, &[(catalog.id, id)], &mut ByteBudget::unlimited()).await?;
         let item = found.pop().ok_or_else(|| format!("unknown item {id} in catalog {name}"))?;
         let line = items::line(&item.item_id, &item.doc);
-        println!("{}", if json { line } else { pretty(&line) });
+        println!("{}", if json { line } else { table::printable(&pretty(&line)) });
         return Ok(());
     }
     let mut after = String::new();
@@ -131,27 +139,31 @@ async fn edits(
     app: &App,
     workspace: &WorkspaceArgument,
     name: &str,
-    limit: u32,
-    json: bool,
+    page: &PageArguments,
 ) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let catalog = find(&mut tx, workspace, name).await?;
     // A request has one record for each partition of its items.
-    let max_records = i64::from(limit) * i64::from(api::LANES);
-    let records = rows::latest_edits(&mut tx, catalog.id, max_records).await?;
+    let max_records = i64::from(page.limit) * i64::from(api::LANES);
+    let after = page.after.as_deref();
+    let records = rows::latest_edits(&mut tx, catalog.id, after, max_records).await?;
     let same =
         |a: &EditRow, b: &EditRow| (a.received_at, &a.request_id) == (b.received_at, &b.request_id);
-    for records in records.chunk_by(same).take(limit as usize) {
-        let edit = Edit::from_records(records)?;
-        println!("{}", if json { edit.json() } else { edit.text() });
-    }
+    let requests = records.chunk_by(same).take(page.limit as usize);
+    let edits = requests.map(Edit::from_records).collect::<CommandResult<Vec<_>>>()?;
+    let headers = ["REQUEST", "RECEIVED", "APPLIED AT", "APPLIED", "UNKNOWN", "UNKNOWN IDS"];
+    table::print(page.json, "edits", headers, &edits, Edit::row)?;
+    page.print_next(edits.len(), || Some(edits.last()?.request_id.to_owned()));
     Ok(())
 }
 
 /// The outcome of a request, as far as it is applied.
+#[derive(Serialize)]
 struct Edit<'a> {
     request_id: &'a str,
+    #[serde(serialize_with = "serialize_time")]
     received_at: i64,
+    #[serde(serialize_with = "serialize_time")]
     applied_at: i64,
     applied: i64,
     unknown: i64,
@@ -175,28 +187,18 @@ impl<'a> Edit<'a> {
         })
     }
 
-    fn json(&self) -> String {
-        json!({
-            "request_id": self.request_id,
-            "received_at": format_time(self.received_at),
-            "applied_at": format_time(self.applied_at),
-            "applied": self.applied,
-            "unknown": self.unknown,
-            "unknown_ids": self.unknown_ids,
-        })
-        .to_string()
-    }
-
-    fn text(&self) -> String {
-        let Self { request_id, applied, unknown, unknown_ids, .. } = self;
-        let mut text =
-            format!("{}  {request_id}  {applied} applied", format_time(self.received_at));
-        if *unknown > 0 {
-            let shown = &unknown_ids[..unknown_ids.len().min(SHOWN)];
-            let more = if *unknown > shown.len() as i64 { ", …" } else { "" };
-            text.push_str(&format!(", {unknown} unknown: {}{more}", shown.join(", ")));
-        }
-        text
+    fn row(&self) -> [Cell; 6] {
+        let shown = &self.unknown_ids[..self.unknown_ids.len().min(SHOWN)];
+        let more = if self.unknown > shown.len() as i64 { ", …" } else { "" };
+        let unknown_ids = (self.unknown > 0).then(|| text(shown.join(", ") + more));
+        [
+            text(self.request_id),
+            time(self.received_at),
+            time(self.applied_at),
+            number(self.applied),
+            number(self.unknown),
+            optional(unknown_ids),
+        ]
     }
 }
 

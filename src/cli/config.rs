@@ -1,4 +1,5 @@
-//! `longshore config check`: manifests for Kubernetes, checked before they are applied.
+//! `longshore config`: the settings in effect, and manifests for Kubernetes, checked before they are
+//! applied.
 
 mod manifests;
 pub mod process;
@@ -8,11 +9,15 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use self::manifests::Manifests;
-use super::{CommandResult, Error};
+use serde_json::{Value, json};
 
-/// Check settings and manifests before they are applied
+use super::{CommandResult, Error, table};
+use crate::config::{Config, Origin, ShownSetting};
+
+/// Show settings, and check manifests before they are applied
 #[derive(clap::Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
+  longshore config show --set
   longshore config check --kubernetes manifests.yaml")]
 pub struct Arguments {
     #[command(subcommand)]
@@ -21,6 +26,21 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
+    /// Show each setting with its value and where it is set: by default, in the file or in the
+    /// environment
+    ///
+    /// Secrets are never shown. The settings are those of this shell: a service may have others.
+    #[command(after_help = "Examples:
+  longshore config show --set
+  longshore config show --config /etc/longshore/longshore.toml --json")]
+    Show {
+        /// Only settings that the file or the environment sets
+        #[arg(long)]
+        set: bool,
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
     /// Check manifests for Kubernetes, and print each problem
     ///
     /// Reads manifests as `kubectl kustomize` or `kubectl get -o yaml` print them. Checks the
@@ -38,18 +58,58 @@ enum Command {
         /// Secrets that exist in the cluster and are not among the manifests
         #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
         secrets: Vec<String>,
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
     },
 }
 
-pub fn run(Arguments { command }: Arguments) -> CommandResult {
-    let Command::Check { kubernetes, secrets } = command;
+pub fn run(Arguments { command }: Arguments, file: Option<&Path>) -> CommandResult {
+    match command {
+        Command::Show { set, json } => show(file, set, json),
+        Command::Check { kubernetes, secrets, json } => check(&kubernetes, secrets, json),
+    }
+}
+
+fn show(file: Option<&Path>, only_set: bool, json: bool) -> CommandResult {
+    let mut settings = Config::origins(file, std::env::vars_os())?;
+    settings.retain(|setting| !only_set || setting.origin != Origin::Default);
+    let headers = ["SETTING", "ORIGIN", "VARIABLE", "VALUE"];
+    table::print(json, "settings", headers, &settings, |setting| {
+        [
+            table::text(&setting.name),
+            table::text(setting.origin.name()),
+            table::text(&setting.variable),
+            table::optional(Some(table::text(value(setting)))),
+        ]
+    })
+}
+
+fn value(setting: &ShownSetting) -> String {
+    match &setting.value {
+        _ if setting.hidden => "(not shown)".to_owned(),
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(list) => list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+        value => value.to_string(),
+    }
+}
+
+fn check(kubernetes: &Path, secrets: Vec<String>, json: bool) -> CommandResult {
     let mut manifests = Manifests::new(secrets);
-    for (name, text) in read(&kubernetes)? {
+    for (name, text) in read(kubernetes)? {
         manifests.add(&text).map_err(|error| format!("{name}: {error}"))?;
     }
     let problems = rules::check(&manifests);
-    problems.iter().for_each(|problem| println!("{problem}"));
+    for problem in &problems {
+        if json {
+            println!("{}", json!({ "problem": problem }));
+        } else {
+            println!("{problem}");
+        }
+    }
     match problems.len() {
+        0 if json => Ok(()),
         0 => {
             let objects = manifests.all.len();
             println!("Checked {objects} objects: no problems.");

@@ -1,17 +1,23 @@
 //! `longshore control-group`.
 
 use serde_json::json;
+use uuid::Uuid;
 
-use super::{CommandResult, WorkspaceArgument};
+use super::confirm::Consent;
+use super::ids::group_id;
+use super::{CommandResult, WorkspaceArgument, table};
 use crate::app::App;
 use crate::config::Config;
 use crate::workspace_file::apply::large_group_note;
 use crate::workspaces::groups::{self, ControlGroup};
 use crate::workspaces::{Workspace, control_group};
+use kit::clock::format_seconds;
+use kit::words::count;
+use store::Tx;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Example:
+Examples:
   $ longshore control-group show
   $ longshore control-group renew --percent 10")]
 pub struct Arguments {
@@ -24,9 +30,21 @@ enum Command {
     /// Show the active group: segment id, percentage, buckets, current users
     #[command(after_help = "Example:\n  $ longshore control-group show --workspace acme --json")]
     Show(Show),
+    /// List the groups that the workspace has and had, latest first
+    #[command(after_help = "Example:\n  $ longshore control-group list --workspace acme")]
+    List(Show),
     /// Create a new group of randomly chosen users with a new segment id, and activate it
-    #[command(after_help = "Example:\n  $ longshore control-group renew --percent 10")]
+    ///
+    /// Asks on a terminal. The former group is kept: `control-group activate` makes it the active
+    /// one again.
+    #[command(after_help = "Examples:
+  $ longshore control-group renew --percent 10 --dry-run
+  $ longshore control-group renew --percent 10")]
     Renew(Renew),
+    /// Activate a former group again, with its segment id and users, such as after a wrong renew
+    #[command(after_help = "Example:
+  $ longshore control-group activate 3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60")]
+    Activate(Activate),
 }
 
 #[derive(clap::Args)]
@@ -45,6 +63,22 @@ struct Renew {
     percent: i32,
     #[command(flatten)]
     workspace: WorkspaceArgument,
+    #[command(flatten)]
+    consent: Consent,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Activate {
+    /// The segment id of the group, as `list` shows it
+    #[arg(value_parser = group_id)]
+    segment_id: Uuid,
+    #[command(flatten)]
+    workspace: WorkspaceArgument,
+    #[command(flatten)]
+    consent: Consent,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -54,7 +88,9 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let app = super::open(config).await?;
     match arguments.command {
         Command::Show(arguments) => show(&app, arguments).await,
+        Command::List(arguments) => list(&app, arguments).await,
         Command::Renew(arguments) => renew(&app, arguments).await,
+        Command::Activate(arguments) => activate(&app, arguments).await,
     }
 }
 
@@ -70,29 +106,126 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
     })?;
     let users = groups::users(&mut tx, workspace.id, &group).await?;
     tx.commit().await?;
-    print(&workspace, &group, users, arguments.json);
-    Ok(())
+    print(&workspace, &group, users, arguments.json)
 }
 
 async fn renew(app: &App, arguments: Renew) -> CommandResult {
+    let Renew { percent, workspace, consent, json } = arguments;
+    let note = large_group_note(percent);
+    if consent.needs_effects() {
+        let mut tx = app.store.snapshot().await?;
+        let workspace = workspace.find(&mut tx).await?;
+        let mut effects = former_group(&mut tx, &workspace).await?;
+        effects.push(format!(
+            "the new group has {percent}% of the users, chosen at random, and a new segment id"
+        ));
+        effects.extend(note.clone());
+        drop(tx);
+        if !consent.is_given(json, &effects)? {
+            return Ok(());
+        }
+    }
     let mut tx = app.store.write().await?;
-    let workspace = arguments.workspace.find(&mut tx).await?;
-    let now = app.clock.now_ms();
-    let group = groups::renew(&mut tx, workspace.id, arguments.percent, now).await?;
+    let workspace = workspace.find(&mut tx).await?;
+    let former = control_group(&mut tx, workspace.id).await?;
+    let group = groups::renew(&mut tx, workspace.id, percent, app.clock.now_ms()).await?;
     tx.commit().await?;
+    changed(app, &workspace, &group, json).await?;
+    note.iter().for_each(|note| eprintln!("{note}"));
+    if let Some(ControlGroup { segment_id, .. }) = former {
+        let name = &workspace.name;
+        eprintln!("to undo it: longshore control-group activate {segment_id} --workspace {name}");
+    }
+    Ok(())
+}
+
+async fn activate(app: &App, arguments: Activate) -> CommandResult {
+    let Activate { segment_id, workspace, consent, json } = arguments;
+    if consent.needs_effects() {
+        let mut tx = app.store.snapshot().await?;
+        let workspace = workspace.find(&mut tx).await?;
+        let known = groups::known_groups(&mut tx, workspace.id).await?;
+        let known = known.into_iter().find(|known| known.segment_id == segment_id);
+        let known = known.ok_or_else(|| unknown(segment_id, &workspace))?;
+        let effects = if known.active {
+            vec![format!("{segment_id} is already active: nothing changes")]
+        } else {
+            let created = format_seconds(known.created_at);
+            let again =
+                format!("{segment_id} ({}%, created {created}) is active again", known.percent);
+            [former_group(&mut tx, &workspace).await?, vec![again]].concat()
+        };
+        drop(tx);
+        if !consent.is_given(json, &effects)? {
+            return Ok(());
+        }
+    }
+    let mut tx = app.store.write().await?;
+    let workspace = workspace.find(&mut tx).await?;
+    let group = groups::activate(&mut tx, workspace.id, segment_id).await?;
+    let group = group.ok_or_else(|| unknown(segment_id, &workspace))?;
+    tx.commit().await?;
+    changed(app, &workspace, &group, json).await
+}
+
+fn unknown(segment_id: Uuid, workspace: &Workspace) -> String {
+    let name = &workspace.name;
+    format!(
+        "workspace {name} never had the control group {segment_id}: see `longshore control-group list`"
+    )
+}
+
+/// What happens to the active group, if there is one.
+async fn former_group(tx: &mut Tx, workspace: &Workspace) -> CommandResult<Vec<String>> {
+    let Some(group) = control_group(tx, workspace.id).await? else {
+        return Ok(vec![format!("workspace {} has no control group yet", workspace.name)]);
+    };
+    let users = groups::users(tx, workspace.id, &group).await?;
+    let ControlGroup { segment_id, percent, .. } = group;
+    let users = count(users.unsigned_abs(), "user");
+    Ok(vec![
+        format!(
+            "the control group {segment_id} of workspace {} ({percent}%, {users}) is no longer \
+             active: campaigns reach its users again, and new exports have those of the other \
+             group",
+            workspace.name
+        ),
+        "exports that were requested before continue with it".to_owned(),
+    ])
+}
+
+/// Prints the group that is active now.
+async fn changed(
+    app: &App,
+    workspace: &Workspace,
+    group: &ControlGroup,
+    json: bool,
+) -> CommandResult {
     // Counted afterwards, so that no other transaction waits for it.
     let mut tx = app.store.snapshot().await?;
-    let users = groups::users(&mut tx, workspace.id, &group).await?;
+    let users = groups::users(&mut tx, workspace.id, group).await?;
     tx.commit().await?;
-    print(&workspace, &group, users, arguments.json);
-    if let Some(note) = large_group_note(arguments.percent) {
-        eprintln!("{note}");
-    }
+    print(workspace, group, users, json)?;
     eprintln!(
         "if the workspace file declares control_group, change its percent to {}",
         group.percent
     );
     Ok(())
+}
+
+async fn list(app: &App, arguments: Show) -> CommandResult {
+    let mut tx = app.store.snapshot().await?;
+    let workspace = arguments.workspace.find(&mut tx).await?;
+    let known = groups::known_groups(&mut tx, workspace.id).await?;
+    let headers = ["SEGMENT ID", "PERCENT", "STATE", "CREATED"];
+    table::print(arguments.json, "control groups", headers, &known, |known| {
+        [
+            table::text(known.segment_id),
+            table::number(known.percent),
+            table::optional(known.active.then(|| table::state("active"))),
+            table::time(known.created_at),
+        ]
+    })
 }
 
 /// The slices as ranges of buckets; adjacent ones are one range.
@@ -105,23 +238,23 @@ fn buckets(slices: &[i16]) -> String {
     ranges.collect::<Vec<_>>().join(", ")
 }
 
-fn print(workspace: &Workspace, group: &ControlGroup, users: i64, json: bool) {
-    if json {
-        let line = json!({
-            "workspace": workspace.name,
-            "segment_id": group.segment_id,
-            "percent": group.percent,
-            "slices": group.slices,
-            "users": users,
-        });
-        println!("{line}");
-        return;
-    }
-    println!("workspace   {}", workspace.name);
-    println!("segment id  {}", group.segment_id);
-    println!("percent     {}", group.percent);
-    println!("buckets     {}", buckets(&group.slices));
-    println!("users       {users}");
+fn print(workspace: &Workspace, group: &ControlGroup, users: i64, json: bool) -> CommandResult {
+    let object = json!({
+        "workspace": workspace.name,
+        "segment_id": group.segment_id,
+        "percent": group.percent,
+        "slices": group.slices,
+        "users": users,
+    });
+    table::print_object(json, &object, |_| {
+        [
+            ("workspace", table::text(&workspace.name)),
+            ("segment id", table::text(group.segment_id)),
+            ("percent", table::number(group.percent)),
+            ("buckets", table::text(buckets(&group.slices))),
+            ("users", table::number(users)),
+        ]
+    })
 }
 
 #[cfg(test)]

@@ -1,25 +1,18 @@
 //! `longshore dead-letters`.
 
 use clap::Subcommand;
-use jiff::Timestamp;
-use serde_json::json;
+use serde::Serialize;
 use uuid::Uuid;
 
-use super::{CommandResult, print};
+use super::confirm::Consent;
+use super::ids::dead_letter_id;
+use super::table::{self, Cell, measure, number, text, time};
+use super::{CommandResult, PageArguments, print};
 use crate::app::App;
-use crate::catalogs::apply::ApplyEdits;
 use crate::config::Config;
 use crate::engine::batches::dead_letters::{self, DeadLetter};
-use crate::erase;
-use crate::exports::intake::PlanExports;
-use crate::messages::dispatch::OrderHandler;
-use crate::topics;
-use crate::tracking::apply::Ingest;
-use kit::clock::{Clock, from_ms};
+use kit::clock::serialize_time;
 use store::Store;
-
-/// Characters of a payload that the list shows.
-const SHOWN: usize = 200;
 
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  longshore dead-letters list")]
@@ -32,29 +25,49 @@ pub struct Arguments {
 enum Command {
     /// List messages that could not be processed, oldest first
     #[command(after_help = "Example:\n  longshore dead-letters list --json | jq -r .reason")]
-    List {
-        /// Print one JSON object per line
-        #[arg(long)]
-        json: bool,
-    },
+    List(PageArguments),
+    /// Show one message with its payload and the reason
+    #[command(
+        after_help = "Example:\n  longshore dead-letters show 01927b3e-5a1c-7cc3-98c4-dc0c0c07398f"
+    )]
+    Show(Show),
     /// Process messages again and remove them from the list
     #[command(
-        after_help = "Example:\n  longshore dead-letters retry 01927b3e-5a1c-7cc3-98c4-dc0c0c07398f\n  \
+        after_help = "Examples:\n  longshore dead-letters retry 01927b3e-5a1c-7cc3-98c4-dc0c0c07398f\n  \
                       longshore dead-letters retry --all"
     )]
     Retry(Which),
-    /// Delete messages permanently
+    /// Delete messages permanently; asks on a terminal
     #[command(
-        after_help = "Example:\n  longshore dead-letters discard 01927b3e-5a1c-7cc3-98c4-dc0c0c07398f"
+        after_help = "Examples:\n  longshore dead-letters discard 01927b3e-5a1c-7cc3-98c4-dc0c0c07398f\n  \
+                      longshore dead-letters discard --all --dry-run"
     )]
-    Discard(Which),
+    Discard(Discard),
+}
+
+#[derive(clap::Args)]
+struct Show {
+    /// The id, as `list` shows it
+    #[arg(value_parser = dead_letter_id)]
+    id: Uuid,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Discard {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct Which {
     /// The ids, as `list` shows them
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = dead_letter_id)]
     ids: Vec<Uuid>,
     /// All dead letters
     #[arg(long)]
@@ -64,57 +77,74 @@ struct Which {
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let app = super::open(config).await?;
     match arguments.command {
-        Command::List { json } => list(&app.store, json).await,
+        Command::List(page) => list(&app.store, &page).await,
+        Command::Show(Show { id, json }) => {
+            let letter = Letter::from(&dead_letters::by_id(&app.store, id).await?);
+            table::print_object(json, &letter, details)
+        }
         Command::Retry(which) => {
             let retried = retry(&app, &which).await;
             app.store.wake().flush().await;
             retried
         }
-        Command::Discard(which) => discard(&app.store, &which).await,
+        Command::Discard(discard) => self::discard(&app.store, &discard).await,
     }
 }
 
-async fn list(store: &Store, json: bool) -> CommandResult {
-    let now = Clock::system().now();
-    let mut count = 0;
-    let mut page = dead_letters::page(store, None).await?;
-    while let Some(last) = page.last().cloned() {
-        for letter in &page {
-            println!("{}", if json { as_json(letter) } else { as_text(letter, now) });
+async fn list(store: &Store, page: &PageArguments) -> CommandResult {
+    let mut last = match page.after(dead_letter_id)? {
+        Some(id) => Some(dead_letters::by_id(store, id).await?),
+        None => None,
+    };
+    let limit = page.limit as usize;
+    let mut letters: Vec<Letter> = Vec::new();
+    while letters.len() < limit {
+        let found = dead_letters::page(store, last.as_ref()).await?;
+        letters.extend(found.iter().take(limit - letters.len()).map(Letter::from));
+        last = found.into_iter().next_back();
+        if last.is_none() {
+            break;
         }
-        count += page.len();
-        page = dead_letters::page(store, Some(&last)).await?;
     }
-    if !json {
-        println!("{count} dead letters");
-    }
+    let headers = ["ID", "CREATED", "TOPIC", "PARTITION", "OFFSET", "ATTEMPTS", "REASON"];
+    table::print(page.json, "dead letters", headers, &letters, row)?;
+    page.print_next(letters.len(), || Some(letters.last()?.id.to_string()));
     Ok(())
 }
 
 async fn retry(app: &App, which: &Which) -> CommandResult {
+    let ids = chosen(&app.store, which).await?;
     let mut failed = 0;
-    let (ingest, edits, orders) =
-        (Ingest::new(app).with_erase_hook(erase::erase_rows), ApplyEdits::new(app), OrderHandler);
-    for id in chosen(&app.store, which).await? {
-        let result = match dead_letters::topic(&app.store, id).await {
-            Ok(topics::TRACKING) => dead_letters::retry(&app.store, &ingest, id).await,
-            Ok(topics::CATALOGS) => dead_letters::retry(&app.store, &edits, id).await,
-            Ok(topics::MESSAGES) => dead_letters::retry(&app.store, &orders, id).await,
-            Ok(_) => dead_letters::retry(&app.store, &PlanExports, id).await,
-            Err(error) => Err(error),
-        };
-        failed += report(id, "applied", result.map_err(Into::into));
+    for id in &ids {
+        let result = crate::dead_letters::retry(app, *id).await;
+        failed += report(*id, "applied", result.map_err(Into::into));
     }
-    all_done(failed)
+    print::all_done(failed, ids.len(), "were not applied")
 }
 
-async fn discard(store: &Store, which: &Which) -> CommandResult {
-    let mut failed = 0;
-    for id in chosen(store, which).await? {
-        let result = dead_letters::discard(store, id).await;
-        failed += report(id, "discarded", result.map_err(Into::into));
+async fn discard(store: &Store, Discard { which, consent }: &Discard) -> CommandResult {
+    let ids = chosen(store, which).await?;
+    if consent.needs_effects() && !ids.is_empty() {
+        let (mut effects, mut failed) = (Vec::new(), 0);
+        for id in &ids {
+            effects.push(match dead_letters::topic(store, *id).await {
+                Ok(topic) => format!("deletes {id} of {}: it is never processed", topic.name()),
+                Err(error) => {
+                    failed += 1;
+                    format!("does not delete {id}: {error}")
+                }
+            });
+        }
+        if !consent.is_given(false, &effects)? {
+            return print::all_done(failed, ids.len(), "would not be discarded");
+        }
     }
-    all_done(failed)
+    let mut failed = 0;
+    for id in &ids {
+        let result = dead_letters::discard(store, *id).await;
+        failed += report(*id, "discarded", result.map_err(Into::into));
+    }
+    print::all_done(failed, ids.len(), "were not discarded")
 }
 
 /// The given ids, or all current ones: a message that fails again is not retried twice.
@@ -142,50 +172,73 @@ fn report(id: Uuid, done: &str, result: CommandResult) -> usize {
             0
         }
         Err(error) => {
-            eprintln!("{id} {error}");
+            eprintln!("{id} {}", table::printable(&error.to_string()));
             1
         }
     }
 }
 
-fn all_done(failed: usize) -> CommandResult {
-    if failed == 0 { Ok(()) } else { Err(format!("{failed} failed again").into()) }
+/// A dead letter as it is printed.
+#[derive(Serialize)]
+struct Letter {
+    id: Uuid,
+    group: String,
+    topic: String,
+    partition: i32,
+    offset: i64,
+    key: String,
+    payload: String,
+    request_id: String,
+    reason: String,
+    attempts: i32,
+    #[serde(serialize_with = "serialize_time")]
+    created_at: i64,
 }
 
-fn as_json(letter: &DeadLetter) -> String {
-    json!({
-        "id": letter.id,
-        "group": letter.consumer_group,
-        "topic": letter.topic,
-        "partition": letter.partition,
-        "offset": letter.position,
-        "key": readable(&letter.key),
-        "payload": readable(&letter.payload),
-        "request_id": letter.request_id,
-        "reason": letter.reason,
-        "attempts": letter.attempts,
-        "created_at": from_ms(letter.created_at).to_string(),
-    })
-    .to_string()
+impl From<&DeadLetter> for Letter {
+    fn from(letter: &DeadLetter) -> Self {
+        Self {
+            id: letter.id,
+            group: letter.consumer_group.clone(),
+            topic: letter.topic.clone(),
+            partition: letter.partition,
+            offset: letter.position,
+            key: readable(&letter.key),
+            payload: readable(&letter.payload),
+            request_id: letter.request_id.clone(),
+            reason: letter.reason.clone(),
+            attempts: letter.attempts,
+            created_at: letter.created_at,
+        }
+    }
 }
 
-fn as_text(letter: &DeadLetter, now: Timestamp) -> String {
-    let payload = readable(&letter.payload);
-    let shown: String = payload.chars().take(SHOWN).flat_map(char::escape_debug).collect();
-    let more = if payload.chars().count() > SHOWN { "…" } else { "" };
-    format!(
-        "{id}  {topic} {partition}/{position} of {group}, {age} ago, attempts {attempts}\n  \
-         request {request}\n  reason  {reason}\n  payload {shown}{more}\n",
-        id = letter.id,
-        topic = letter.topic,
-        partition = letter.partition,
-        position = letter.position,
-        group = letter.consumer_group,
-        age = print::age(from_ms(letter.created_at), now),
-        attempts = letter.attempts,
-        request = letter.request_id,
-        reason = letter.reason,
-    )
+fn row(letter: &Letter) -> [Cell; 7] {
+    [
+        text(letter.id),
+        time(letter.created_at),
+        text(&letter.topic),
+        number(letter.partition),
+        measure(letter.offset),
+        number(letter.attempts),
+        text(&letter.reason),
+    ]
+}
+
+fn details(letter: &Letter) -> [(&'static str, Cell); 11] {
+    [
+        ("id", text(letter.id)),
+        ("topic", text(&letter.topic)),
+        ("partition", number(letter.partition)),
+        ("offset", measure(letter.offset)),
+        ("group", text(&letter.group)),
+        ("key", text(&letter.key)),
+        ("created", time(letter.created_at)),
+        ("attempts", number(letter.attempts)),
+        ("request id", text(&letter.request_id)),
+        ("reason", text(&letter.reason)),
+        ("payload", text(&letter.payload)),
+    ]
 }
 
 /// Text unchanged, an id as an id, other bytes in hexadecimal.

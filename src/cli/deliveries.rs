@@ -2,11 +2,12 @@
 
 use uuid::Uuid;
 
+use super::ids::delivery_id;
+use super::table::{self, Cell, number, optional, state, text, time};
 use super::{CommandResult, ListArguments, find_named, print};
 use crate::app::App;
 use crate::config::Config;
-use crate::deliveries::{self, Delivery, Filter, State};
-use kit::clock::format_seconds;
+use crate::deliveries::{self, Delivery, DeliveryError, Filter, State};
 
 /// List, show and resend callbacks, status postbacks and notifications.
 #[derive(clap::Args)]
@@ -22,7 +23,7 @@ pub struct Arguments {
 #[derive(clap::Subcommand)]
 enum Command {
     /// List the latest deliveries
-    #[command(after_help = "Example:
+    #[command(after_help = "Examples:
   longshore deliveries list --workspace acme --state pending --limit 20
   longshore deliveries list --subject 0197b6a83c557e119a1f3f0f3c2d6e54")]
     List(List),
@@ -77,22 +78,26 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 }
 
 async fn list(app: &App, arguments: List) -> CommandResult {
-    let List { which: ListArguments { state, workspace, limit, json }, subject } = arguments;
+    let List { which: ListArguments { state, workspace, page }, subject } = arguments;
+    let after = page.after(delivery_id)?;
     let mut tx = app.store.snapshot().await?;
     find_named(&mut tx, workspace.as_deref()).await?;
-    let found = deliveries::list(&mut tx, &Filter { state, workspace, subject, limit }).await?;
-    let heading = format!(
-        "{:<36}  {:<9}  {:<20}  {:>5}  {:<6}  {:<12}  TO",
-        "ID", "STATE", "CREATED", "TRIES", "STATUS", "WORKSPACE"
-    );
-    print::rows(json, &heading, &found, line)
+    if let Some(id) = after {
+        deliveries::by_id(&mut tx, id).await?.ok_or(DeliveryError::Unknown(id))?;
+    }
+    let filter = Filter { state, workspace, subject, after, limit: page.limit };
+    let found = deliveries::list(&mut tx, &filter).await?;
+    let headers = ["ID", "STATE", "CREATED", "TRIES", "STATUS", "WORKSPACE", "TO"];
+    table::print(page.json, "deliveries", headers, &found, row)?;
+    page.print_next(found.len(), || found.last().map(|delivery| delivery.id.to_string()));
+    Ok(())
 }
 
 async fn show(app: &App, arguments: Show) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let found = deliveries::by_id(&mut tx, arguments.id).await?;
-    let delivery = found.ok_or(deliveries::DeliveryError::Unknown(arguments.id))?;
-    print::object(arguments.json, &delivery, details)
+    let delivery = found.ok_or(DeliveryError::Unknown(arguments.id))?;
+    table::print_object(arguments.json, &delivery, details)
 }
 
 /// Resends all deliveries that it can, prints the errors of the others, and fails if there are any.
@@ -110,56 +115,35 @@ async fn resend(app: &App, arguments: Resend) -> CommandResult {
     print::all_done(failed, arguments.ids.len(), "were not resent")
 }
 
-fn line(delivery: &Delivery) -> String {
-    format!(
-        "{:<36}  {:<9}  {:<20}  {:>5}  {:<6}  {:<12}  {}",
-        delivery.id,
-        delivery.state.name(),
-        format_seconds(delivery.created_at),
-        delivery.attempts,
-        delivery.last_status.map_or("-".into(), |status| status.to_string()),
-        delivery.workspace,
-        delivery.shown_url(),
-    )
+fn row(delivery: &Delivery) -> [Cell; 7] {
+    [
+        text(delivery.id),
+        state(delivery.state.name()),
+        time(delivery.created_at),
+        number(delivery.attempts),
+        optional(delivery.last_status.map(text)),
+        text(&delivery.workspace),
+        text(delivery.shown_url()),
+    ]
 }
 
-fn details(delivery: &Delivery) -> String {
-    let optional = |ms: Option<i64>| ms.map_or("-".to_owned(), format_seconds);
-    let status = delivery.last_status.map_or("-".to_owned(), |status| status.to_string());
-    print::fields([
-        ("id", delivery.id.to_string()),
-        ("webhook-id", delivery.message_id()),
-        ("workspace", delivery.workspace.clone()),
-        ("kind", delivery.kind.clone()),
-        ("subject", delivery.subject.clone()),
-        ("to", delivery.shown_url()),
-        ("state", delivery.state.name().to_owned()),
-        ("attempts", delivery.attempts.to_string()),
-        ("created", format_seconds(delivery.created_at)),
-        ("next attempt", optional(delivery.next_at)),
-        ("retried until", format_seconds(delivery.retry_until)),
-        ("ended", optional(delivery.finished_at)),
-        ("last status", status),
-        ("last error", delivery.last_error.clone().unwrap_or_else(|| "-".into())),
-        ("request id", delivery.request_id.clone()),
-        ("body", delivery.body.clone()),
-    ])
-}
-
-fn delivery_id(text: &str) -> Result<Uuid, String> {
-    Uuid::parse_str(text.strip_prefix("msg_").unwrap_or(text))
-        .map_err(|_| "a delivery ID must be a UUID, or msg_ and 32 hexadecimal digits".into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_ways_to_write_an_id_are_read() {
-        let id = Uuid::now_v7();
-        assert_eq!(delivery_id(&id.to_string()), Ok(id));
-        assert_eq!(delivery_id(&format!("msg_{}", id.simple())), Ok(id));
-        assert!(delivery_id("7").is_err());
-    }
+fn details(delivery: &Delivery) -> [(&'static str, Cell); 16] {
+    [
+        ("id", text(delivery.id)),
+        ("webhook-id", text(delivery.message_id())),
+        ("workspace", text(&delivery.workspace)),
+        ("kind", text(&delivery.kind)),
+        ("subject", text(&delivery.subject)),
+        ("to", text(delivery.shown_url())),
+        ("state", state(delivery.state.name())),
+        ("attempts", number(delivery.attempts)),
+        ("created", time(delivery.created_at)),
+        ("next attempt", optional(delivery.next_at.map(time))),
+        ("retried until", time(delivery.retry_until)),
+        ("ended", optional(delivery.finished_at.map(time))),
+        ("last status", optional(delivery.last_status.map(text))),
+        ("last error", optional(delivery.last_error.as_ref().map(text))),
+        ("request id", text(&delivery.request_id)),
+        ("body", text(&delivery.body)),
+    ]
 }

@@ -1,23 +1,28 @@
 //! `longshore dispatches`.
 
+mod recipients;
+
 use clap::Subcommand;
 use uuid::Uuid;
 
+use super::ids::dispatch_id;
+use super::table::{self, Cell, fields, number, optional, progress, state, text, time};
 use super::{CommandResult, ListArguments, find_named, print};
 use crate::app::App;
 use crate::config::Config;
 use crate::messages::dispatch::state::State;
 use crate::messages::dispatch::{
-    self, DispatchSummary, MAX_COUNTED_MESSAGES, Reason, UnsentMessages,
+    self, DispatchSummary, Filter, MAX_COUNTED_MESSAGES, Reason, UnsentMessages,
 };
 use crate::transactional::{self, EmailDetails};
-use kit::clock::format_seconds;
+use kit::words::grouped;
 
 /// Show sends: their progress and the outcome of their messages.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   longshore dispatches list --state running
   longshore dispatches show 0197b6a83c557e119a1f3f0f3c2d6e54
+  longshore dispatches recipients 0197b6a83c557e119a1f3f0f3c2d6e54 --outcome sent
   longshore dispatches cancel 0197b6a83c557e119a1f3f0f3c2d6e54")]
 pub struct Arguments {
     #[command(subcommand)]
@@ -35,7 +40,19 @@ enum Command {
     #[command(after_help = "Example:
   longshore dispatches show 0197b6a83c557e119a1f3f0f3c2d6e54 --json")]
     Show(Show),
-    /// Cancel sends; messages in flight are still sent, and no others
+    /// List the messages of a send by user and channel, with their outcomes
+    #[command(after_help = "Example:
+  longshore dispatches recipients 0197b6a83c557e119a1f3f0f3c2d6e54 --outcome sent --outcome delivered")]
+    Recipients(recipients::Recipients),
+    /// Send to the recipients of an ended send, such as an apology; asks on a terminal
+    ///
+    /// Each of them gets each message once. By default, the recipients are those whose message was
+    /// sent or delivered. After an interruption, `dispatches list` shows whether the new send exists;
+    /// a repeat is another send.
+    #[command(after_help = "Example:
+  longshore dispatches send 0197b6a83c557e119a1f3f0f3c2d6e54 --request apology.json --dry-run")]
+    Send(recipients::Send),
+    /// Cancel sends; messages that workers already hold may still go out
     ///
     /// Each worker checks before each message that its send is not cancelled. Until the messages in
     /// flight have an outcome, the state is `cancelling`; then it is `cancelled`, and the counts are
@@ -67,20 +84,47 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     match arguments.command {
         Command::List(arguments) => list(&app, arguments).await,
         Command::Show(arguments) => show(&app, arguments).await,
+        Command::Recipients(arguments) => recipients::recipients(&app, arguments).await,
+        Command::Send(arguments) => recipients::send(&app, arguments).await,
         Command::Cancel(arguments) => cancel(&app, arguments).await,
     }
 }
 
 async fn list(app: &App, arguments: ListArguments<State>) -> CommandResult {
-    let ListArguments { state, workspace, limit, json } = arguments;
+    let ListArguments { state, workspace, page } = arguments;
+    let after = page.after(dispatch_id)?;
     let mut tx = app.store.snapshot().await?;
-    find_named(&mut tx, workspace.as_deref()).await?;
-    let found = dispatch::list(&mut tx, workspace.as_deref(), state, limit).await?;
-    let heading = format!(
-        "{:<32}  {:<9}  {:<13}  {:>17}  {:>9}  {:>7}  WORKSPACE",
-        "ID", "STATE", "KIND", "USERS", "SENT", "FAILED"
-    );
-    print::rows(json, &heading, &found, line)
+    let workspace = find_named(&mut tx, workspace.as_deref()).await?.map(|found| found.id);
+    let mut filter = Filter { workspace, state, limit: page.limit.into(), ..Filter::default() };
+    if let Some(id) = after {
+        let last = dispatch::summary(&mut tx, id).await?.ok_or_else(|| unknown(id))?;
+        filter.after = last.position();
+    }
+    let mut found = Vec::new();
+    loop {
+        let more = dispatch::list(&mut tx, &filter).await?;
+        filter.limit -= more.dispatches.len() as i64;
+        found.extend(more.dispatches);
+        match more.next {
+            Some(next) if filter.limit > 0 => filter.after = next,
+            _ => break,
+        }
+    }
+    let headers = [
+        "ID",
+        "ACCEPTED",
+        "STATE",
+        "KIND",
+        "AUDIENCE",
+        "USERS",
+        "SENT",
+        "FAILED",
+        "CAMPAIGN",
+        "WORKSPACE",
+    ];
+    table::print(page.json, "dispatches", headers, &found, row)?;
+    page.print_next(found.len(), || found.last().map(|sending| sending.id.simple().to_string()));
+    Ok(())
 }
 
 async fn show(app: &App, arguments: Show) -> CommandResult {
@@ -88,7 +132,7 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
     let Some(summary) = dispatch::summary(&mut tx, arguments.id).await? else {
         let found = transactional::email_details(&mut tx, arguments.id).await?;
         let email = found.ok_or_else(|| unknown(arguments.id))?;
-        return print::object(arguments.json, &email, email_details);
+        return table::print_object(arguments.json, &email, email_details);
     };
     let unsent = dispatch::unsent_messages(&mut tx, arguments.id).await?;
     let reasons = dispatch::reasons(&mut tx, arguments.id).await?;
@@ -100,9 +144,12 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
         if are_incomplete(&reasons) {
             value["reasons_of_latest"] = MAX_COUNTED_MESSAGES.into();
         }
-        println!("{}", serde_json::to_string_pretty(&value)?);
+        println!("{value}");
     } else {
-        print!("{}{}", details(&summary, unsent), reason_lines(&reasons));
+        print!("{}", details(&summary, unsent));
+        if !reasons.is_empty() {
+            print_reasons(&reasons)?;
+        }
     }
     Ok(())
 }
@@ -133,26 +180,28 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
 fn cancelling(id: Uuid) -> String {
     let id = id.simple();
     format!(
-        "{id} is cancelling: messages in flight are still sent; `longshore dispatches show {id}` \
-         shows when it is cancelled"
+        "{id} is cancelling: messages that workers already hold may still go out; `longshore \
+         dispatches show {id}` shows when it is cancelled"
     )
 }
 
-fn unknown(id: Uuid) -> String {
+pub fn unknown(id: Uuid) -> String {
     format!("unknown dispatch {}: see `longshore dispatches list`", id.simple())
 }
 
-fn line(summary: &DispatchSummary) -> String {
-    format!(
-        "{:<32}  {:<9}  {:<13}  {:>17}  {:>9}  {:>7}  {}",
-        summary.id.simple(),
-        summary.state.name(),
-        summary.kind.name(),
-        format!("{}/{}", summary.walked, summary.users),
-        summary.sent,
-        summary.failed,
-        summary.workspace.as_deref().unwrap_or("-"),
-    )
+fn row(summary: &DispatchSummary) -> [Cell; 10] {
+    [
+        text(summary.id.simple()),
+        time(summary.accepted_at),
+        state(summary.state.name()),
+        text(summary.kind.name()),
+        text(summary.audience.in_words()),
+        progress(summary.walked, Some(summary.users)),
+        number(summary.sent),
+        number(summary.failed),
+        optional(summary.campaign_label().map(text)),
+        optional(summary.workspace.as_ref().map(text)),
+    ]
 }
 
 /// Whether there may be more messages with a reason than were counted.
@@ -160,83 +209,81 @@ fn are_incomplete(reasons: &[Reason]) -> bool {
     reasons.first().is_some_and(|reason| reason.looked_at >= MAX_COUNTED_MESSAGES)
 }
 
-/// One line for each reason; a long reason is below its line.
-fn reason_lines(reasons: &[Reason]) -> String {
-    let sample = if are_incomplete(reasons) {
-        format!(" of the latest {MAX_COUNTED_MESSAGES}")
-    } else {
-        String::new()
-    };
-    let line = |reason: &Reason| {
-        let Reason { channel, state, reason, messages, .. } = reason;
-        let reason = print::last_column(Some(reason));
-        format!("{:<12} {} {state}, {messages}{sample}: {reason}\n", "why", channel.name())
-    };
-    reasons.iter().map(line).collect()
+fn print_reasons(reasons: &[Reason]) -> CommandResult {
+    println!();
+    if are_incomplete(reasons) {
+        println!("Reasons of the latest {} messages:", grouped(MAX_COUNTED_MESSAGES));
+    }
+    table::print(false, "reasons", ["CHANNEL", "STATE", "MESSAGES", "REASON"], reasons, |reason| {
+        [
+            text(reason.channel.name()),
+            state(&reason.state),
+            number(reason.messages),
+            text(&reason.reason),
+        ]
+    })
 }
 
 /// In one line, without reasons that excluded nobody.
 fn left_out(summary: &DispatchSummary) -> String {
     let counted = summary.left_out.by_reason().into_iter().filter(|(_, count)| *count > 0);
-    let counted: Vec<String> = counted.map(|(reason, count)| format!("{reason} {count}")).collect();
+    let counted: Vec<String> =
+        counted.map(|(reason, count)| format!("{reason} {}", grouped(count))).collect();
     if counted.is_empty() { "-".into() } else { counted.join(", ") }
 }
 
-fn or_none(text: Option<String>) -> String {
-    text.unwrap_or_else(|| "-".to_owned())
-}
-
-fn email_details(email: &EmailDetails) -> String {
-    print::fields([
-        ("id", email.id.simple().to_string()),
-        ("workspace", or_none(email.workspace.clone())),
-        ("kind", email.kind.to_owned()),
-        ("state", format!("{} since {}", email.state.name(), format_seconds(email.state_at))),
-        ("reason", or_none(email.reason.clone())),
-        ("campaign", email.campaign_id.to_string()),
-        ("send id", or_none(email.external_send_id.clone())),
-        ("user", or_none(email.service_id.map(|id| id.to_string()))),
-        ("attempts", email.attempts.to_string()),
-        ("received", format_seconds(email.received_at)),
-        ("sent", or_none(email.sent_at.map(format_seconds))),
-        ("postback", or_none(email.postback_id.map(|id| id.to_string()))),
-        ("request id", email.request_id.clone()),
-    ])
-}
-
-pub(super) fn dispatch_id(text: &str) -> Result<Uuid, String> {
-    Uuid::parse_str(text).map_err(|_| "a dispatch_id must have 32 hexadecimal digits".into())
+fn email_details(email: &EmailDetails) -> [(&'static str, Cell); 14] {
+    [
+        ("id", text(email.id.simple())),
+        ("workspace", optional(email.workspace.as_ref().map(text))),
+        ("kind", text(email.kind)),
+        ("state", state(email.state.name())),
+        ("since", time(email.state_at)),
+        ("reason", optional(email.reason.as_ref().map(text))),
+        ("campaign", text(email.campaign_id)),
+        ("send id", optional(email.external_send_id.as_ref().map(text))),
+        ("user", optional(email.service_id.map(text))),
+        ("attempts", number(email.attempts)),
+        ("received", time(email.received_at)),
+        ("sent", optional(email.sent_at.map(time))),
+        ("postback", optional(email.postback_id.map(text))),
+        ("request id", text(&email.request_id)),
+    ]
 }
 
 /// How many messages were not sent because the send was cancelled or failed.
-fn cancelled(state: State, messages: i64) -> String {
+fn cancelled(state: State, messages: i64) -> Cell {
     match state {
-        State::Cancelling => format!("{messages}, including those in flight"),
-        _ => messages.to_string(),
+        State::Cancelling => text(format!("{}, including those in flight", grouped(messages))),
+        _ => number(messages),
     }
 }
 
 fn details(summary: &DispatchSummary, unsent: UnsentMessages) -> String {
-    print::fields([
-        ("id", summary.id.simple().to_string()),
-        ("workspace", or_none(summary.workspace.clone())),
-        ("kind", summary.kind.name().to_owned()),
-        ("state", summary.state.name().to_owned()),
-        ("note", or_none(summary.note.clone())),
-        ("campaign", or_none(summary.campaign_id.map(|id| id.to_string()))),
-        ("users", format!("{} of {} users checked", summary.walked, summary.users)),
-        ("left out", left_out(summary)),
-        ("parts", format!("{} of {} left", summary.parts_left, summary.parts)),
-        ("waiting", unsent.waiting.to_string()),
-        ("sent", summary.sent.to_string()),
-        ("unreachable", summary.unreachable.to_string()),
-        ("aborted", summary.aborted.to_string()),
-        ("failed", summary.failed.to_string()),
-        ("bounced", summary.bounced.to_string()),
+    let of = |done: i64, all: i64| format!("{} of {}", grouped(done), grouped(all));
+    fields([
+        ("id", text(summary.id.simple())),
+        ("workspace", optional(summary.workspace.as_ref().map(text))),
+        ("kind", text(summary.kind.name())),
+        ("state", state(summary.state.name())),
+        ("note", optional(summary.note.as_ref().map(text))),
+        ("campaign", optional(summary.campaign_id.map(text))),
+        ("campaign name", optional(summary.campaign.as_ref().map(text))),
+        ("send id", optional(summary.send_id.as_ref().map(text))),
+        ("audience", text(summary.audience.in_words())),
+        ("users", text(of(summary.walked, summary.users) + " users checked")),
+        ("left out", text(left_out(summary))),
+        ("parts", text(of(summary.parts_left, summary.parts) + " left")),
+        ("waiting", number(unsent.waiting)),
+        ("sent", number(summary.sent)),
+        ("unreachable", number(summary.unreachable)),
+        ("aborted", number(summary.aborted)),
+        ("failed", number(summary.failed)),
+        ("bounced", number(summary.bounced)),
         ("cancelled", cancelled(summary.state, unsent.cancelled)),
-        ("accepted", format_seconds(summary.accepted_at)),
-        ("started", or_none(summary.started_at.map(format_seconds))),
-        ("finished", or_none(summary.finished_at.map(format_seconds))),
-        ("request id", summary.request_id.clone()),
+        ("accepted", time(summary.accepted_at)),
+        ("started", optional(summary.started_at.map(time))),
+        ("finished", optional(summary.finished_at.map(time))),
+        ("request id", text(&summary.request_id)),
     ])
 }

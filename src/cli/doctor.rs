@@ -11,6 +11,7 @@ use futures::future::join_all;
 use serde::Serialize;
 
 use super::CommandResult;
+use super::table::{self, Cell, state, text};
 use crate::config::Config;
 use crate::setup::fixed::{self, FixedError};
 use crate::setup::migrations::MIGRATIONS;
@@ -33,11 +34,11 @@ No message is sent: the check of a workspace's relay only logs in, and the check
 
 Example:
   $ longshore doctor
-  ok   data directory: ./longshore-data is writable
-  ok   database: SQLite, at this version (schema 2)
-  ok   log: embedded
-  FAIL objects: s3://acme in eu-west-1: the bucket acme does not exist — see LONGSHORE_OBJECTS_URL
-  ok   email of acme: smtps://relay.acme.example:465 accepts emails, over TLS, with the login"
+  STATE  CHECK           RESULT
+  ok     data directory  ./longshore-data is writable
+  ok     database        SQLite, at this version (schema 2)
+  ok     log             embedded, all topics are configured correctly
+  FAIL   objects         s3://acme: the bucket acme does not exist — see LONGSHORE_OBJECTS_URL"
 )]
 pub struct Arguments {
     /// Print one JSON object per line
@@ -72,21 +73,16 @@ impl Finding {
         }
     }
 
-    fn print(&self, json: bool) -> CommandResult {
-        if json {
-            println!("{}", serde_json::to_string(self)?);
-            return Ok(());
-        }
-        let sign = if self.ok { "ok  " } else { "FAIL" };
+    fn row(&self) -> [Cell; 3] {
         let fix = self.fix.as_ref().map(|fix| format!(" — {fix}")).unwrap_or_default();
-        println!("{sign} {}: {}{fix}", self.subject, self.text);
-        Ok(())
+        let sign = if self.ok { "ok" } else { "FAIL" };
+        [state(sign), text(&self.subject), text(format!("{}{fix}", self.text))]
     }
 }
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     if let Some(missing) = config.missing_installation() {
-        Finding::fail("data directory", missing, "").print(arguments.json)?;
+        print(arguments.json, &[Finding::fail("data directory", missing, "")])?;
         return Err("doctor: no installation found, so the other checks did not run".into());
     }
     let mut findings = Vec::new();
@@ -104,9 +100,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         }
     };
     let findings = each_cause_once(findings);
-    for finding in &findings {
-        finding.print(arguments.json)?;
-    }
+    print(arguments.json, &findings)?;
     match findings.iter().filter(|finding| !finding.ok).count() {
         _ if !has_secret_key => Err("doctor: no secret key found, so the other checks did not \
                                run"
@@ -115,6 +109,10 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         1 => Err("one check failed".into()),
         failed => Err(format!("{failed} checks failed").into()),
     }
+}
+
+fn print(is_json: bool, findings: &[Finding]) -> CommandResult {
+    table::print(is_json, "checks", ["STATE", "CHECK", "RESULT"], findings, Finding::row)
 }
 
 /// The findings of all servers, checked at the same time.

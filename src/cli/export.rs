@@ -1,4 +1,4 @@
-//! `longshore export`: requests, follows, lists and cancels exports.
+//! `longshore export`: requests, follows, lists, repeats and cancels exports.
 
 mod archive;
 pub mod client;
@@ -11,6 +11,7 @@ mod verify;
 
 use client::{Client, Export};
 use reqwest::header::HeaderValue;
+use serde::Serialize;
 use serde_json::Value;
 use url::Url;
 
@@ -20,29 +21,39 @@ use self::download::Download;
 use self::operator::List;
 use self::run::Run;
 use self::verify::Verify;
-use super::CommandResult;
+use super::confirm::Consent;
+use super::health::local;
+use super::ids::object_prefix;
+use super::{CommandResult, print_next, table};
 use crate::app::App;
 use crate::config::{Config, ConfigError};
+use crate::exports::State;
 
-/// Request, follow, list and cancel exports.
+/// Request, follow, list, repeat and cancel exports.
 ///
-/// With a key, these commands use the API, for the key's workspace. Without a key, list, status and
-/// cancel read the database, like the other commands: for operators, over all workspaces. An empty
-/// key (--key "") counts as none.
+/// Some of these commands use the API, and some the database, like the other commands. An empty key
+/// (--key "") counts as none.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:
+#[command(after_help = "Where they read and write:
+  run, download         the API, with a key, for the key's workspace
+  list, status, cancel  the API with a key; without one the database, for operators, over all \
+workspaces
+  repeat                the database
+  verify                only the export
+
+Examples:
   longshore export run --fields external_id,email,purchases --output exports \
 --key \"$LONGSHORE_KEY\"
   longshore export list --state running")]
 pub struct Arguments {
-    /// The API's URL
-    #[arg(long, global = true, env = "LONGSHORE_URL", default_value = "http://127.0.0.1:8080")]
-    url: String,
+    /// The API's URL [default: LONGSHORE_PUBLIC_URL, otherwise the address in LONGSHORE_LISTEN]
+    #[arg(long, global = true, env = "LONGSHORE_URL")]
+    url: Option<String>,
     /// An API key with the permission of the export; without one, list, status and cancel read the
     /// database
     #[arg(long, global = true, env = "LONGSHORE_KEY", hide_env_values = true)]
     key: Option<String>,
-    /// Print JSON, for scripts
+    /// Print JSON, one object per line
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -53,7 +64,7 @@ pub struct Arguments {
 enum Command {
     /// Request an export, wait for it, and download and verify its file if it has a URL
     #[command(
-        after_help = "Example:\n  longshore export run --fields external_id,custom_attributes.plan \
+        after_help = "Examples:\n  longshore export run --fields external_id,custom_attributes.plan \
                       --output exports\n  longshore export run --fields email --dry-run"
     )]
     Run(Run),
@@ -89,15 +100,34 @@ enum Command {
     )]
     Status {
         /// The export's object_prefix
+        #[arg(value_parser = object_prefix)]
         prefix: String,
     },
-    /// Cancel an export that is not finishing yet; uploaded files are deleted
+    /// Request an ended export again, with the same request, such as a failed one
+    ///
+    /// The new export has the same audience, fields, format, destination and callback. An export of
+    /// the control group has the users of the group that is active now. Prints the new
+    /// object_prefix.
+    #[command(
+        after_help = "Example:\n  longshore export repeat 1f0c7a52-3a55-4b0e-9d3e-6f1c5e2b7a10-1795249527"
+    )]
+    Repeat {
+        /// The export's object_prefix
+        #[arg(value_parser = object_prefix)]
+        prefix: String,
+    },
+    /// Cancel a queued or running export; uploaded files are deleted
+    ///
+    /// Asks on a terminal.
     #[command(
         after_help = "Example:\n  longshore export cancel 1f0c7a52-3a55-4b0e-9d3e-6f1c5e2b7a10-1795249527"
     )]
     Cancel {
         /// The export's object_prefix
+        #[arg(value_parser = object_prefix)]
         prefix: String,
+        #[command(flatten)]
+        consent: Consent,
     },
 }
 
@@ -116,23 +146,36 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         Command::Status { prefix } if is_operator => {
             return operator::status(&open_database(config).await?, &prefix, json).await;
         }
-        Command::Cancel { prefix } if is_operator => {
-            return operator::cancel(&open_database(config).await?, &prefix, json).await;
+        Command::Cancel { prefix, consent } if is_operator => {
+            let app = open_database(config).await?;
+            return operator::cancel(&app, &prefix, &consent, json).await;
+        }
+        Command::Repeat { prefix } => {
+            return operator::repeat(&super::open(config).await?, &prefix, json).await;
         }
         command => command,
     };
+    let url = url.unwrap_or_else(|| api_url(&config));
     check_access(&url, &key)?;
     let client = Client::new(&url, key)?;
     match command {
         Command::Run(run) => run::run(&client, run, json).await,
         Command::Download(arguments) => download::run(&client, arguments, json).await,
-        Command::Verify(_) => Ok(()),
+        Command::Verify(_) | Command::Repeat { .. } => Ok(()),
         Command::List(arguments) => {
             arguments.check_for_api()?;
-            list(&client, arguments.limit, json).await
+            list(&client, &arguments, json).await
         }
         Command::Status { prefix } => print_export(&client.status(&prefix).await?, json),
-        Command::Cancel { prefix } => print_export(&client.cancel(&prefix).await?, json),
+        Command::Cancel { prefix, consent } => cancel(&client, &prefix, &consent, json).await,
+    }
+}
+
+/// Where the processes with these settings serve the API.
+fn api_url(config: &Config) -> String {
+    match config.public_url {
+        Some(_) => config.public_base(),
+        None => format!("http://{}", local(config.gateway.listen)),
     }
 }
 
@@ -159,21 +202,45 @@ fn check_access(url: &str, key: &str) -> Result<(), ConfigError> {
 }
 
 fn print_export((export, raw): &(Export, Value), json: bool) -> CommandResult {
-    if json {
-        println!("{raw}");
-    } else {
-        println!("{}", export.line());
+    table::print_object(json, raw, |_| export.fields())
+}
+
+async fn cancel(client: &Client, prefix: &str, consent: &Consent, json: bool) -> CommandResult {
+    if consent.needs_effects() {
+        let (export, _) = client.status(prefix).await?;
+        let state = &export.state;
+        if State::from_name(state).is_some_and(State::is_final) {
+            return Err(format!("{prefix} is {state} and can no longer be cancelled").into());
+        }
+        if !consent.is_given(json, &[cancellation(prefix)])? {
+            return Ok(());
+        }
     }
+    print_export(&client.cancel(prefix).await?, json)
+}
+
+/// What a cancellation does.
+fn cancellation(prefix: &str) -> String {
+    format!("cancels {prefix}: its uploaded files are deleted")
+}
+
+async fn list(client: &Client, arguments: &List, json: bool) -> CommandResult {
+    let List { after, limit, .. } = arguments;
+    let exports = client.list(after.as_deref(), usize::try_from(*limit)?).await?;
+    let exports: Vec<Listed> =
+        exports.into_iter().map(|(export, raw)| Listed { export, raw }).collect();
+    let headers = ["PREFIX", "STATE", "USERS", "FILES", "BYTES", "REQUESTED", "ERROR"];
+    let row = |listed: &Listed| listed.export.fields().map(|(_, cell)| cell);
+    table::print(json, "exports", headers, &exports, row)?;
+    print_next(exports.len(), *limit, || Some(exports.last()?.export.object_prefix.clone()));
     Ok(())
 }
 
-async fn list(client: &Client, limit: u32, json: bool) -> CommandResult {
-    let exports = client.list(usize::try_from(limit)?).await?;
-    if json {
-        let raw: Vec<&Value> = exports.iter().map(|(_, raw)| raw).collect();
-        println!("{}", serde_json::to_string(&raw)?);
-    } else {
-        exports.iter().for_each(|(export, _)| println!("{}", export.line()));
-    }
-    Ok(())
+/// An export of the API's list; JSON repeats it as it is.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Listed {
+    #[serde(skip)]
+    export: Export,
+    raw: Value,
 }

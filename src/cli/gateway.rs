@@ -36,8 +36,10 @@ impl Arguments {
 pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     let listener = gateway::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
     let service = Service::start(config, Process::gateway()).await?;
-    if service.wait_until_set_up().await? {
-        service.serve(listener).await?;
+    if service.wait_until_set_up().await? && service.wait_for_lists().await? {
+        let address = listener.local_addr()?;
+        tracing::info!(%address, "gateway started");
+        service.serve(listener).await;
     }
     service.stop().await;
     Ok(())

@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::{CommandResult, Error};
 use crate::config::Config;
 
@@ -17,9 +19,13 @@ const TIMEOUT: Duration = Duration::from_secs(4);
 #[command(after_help = "Examples:
   longshore health
   LONGSHORE_OPS_LISTEN=127.0.0.1:9101 longshore health")]
-pub struct Arguments {}
+pub struct Arguments {
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
 
-pub async fn run(config: Config, Arguments {}: Arguments) -> CommandResult {
+pub async fn run(config: Config, Arguments { json }: Arguments) -> CommandResult {
     let address = local(config.ops.listen);
     let client = reqwest::Client::builder().no_proxy().timeout(TIMEOUT).build()?;
     let response = client
@@ -28,12 +34,17 @@ pub async fn run(config: Config, Arguments {}: Arguments) -> CommandResult {
         .await
         .map_err(|error| Error::from(format!("{address} does not respond: {error}")))?;
     let ready = response.status().is_success();
-    print!("{}", response.text().await?);
+    let text = response.text().await?;
+    if json {
+        println!("{}", json!({ "ready": ready, "response": text.trim_end() }));
+    } else {
+        print!("{text}");
+    }
     if ready { Ok(()) } else { Err("the process is not ready".into()) }
 }
 
 /// The address of a listener from its own machine.
-fn local(listen: SocketAddr) -> SocketAddr {
+pub fn local(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),

@@ -9,11 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use indicatif::HumanCount;
 
+use super::confirm::Confirmation;
 use super::progress::{self, Unit};
+use super::table::printable;
 use super::{CommandResult, WorkspaceArgument};
+use crate::app::App;
 use crate::config::Config;
 use crate::shutdown;
 use crate::users::import::{Importer, Input, Options, Progress, Summary};
+use crate::workspaces::Workspace;
 use kit::words::count;
 
 /// The hint for an import that did not finish.
@@ -31,6 +35,9 @@ const SHOWN: u64 = 20;
 /// the line has them, and unsubscribed users stay unsubscribed. Invalid lines are reported with file
 /// and line number, the first 20 individually and all of them by reason; the other lines are
 /// imported. Repeating an import creates no duplicates.
+///
+/// On a terminal, files are checked first; if users would lose fields, the command shows which, and
+/// asks.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -53,6 +60,8 @@ pub struct Arguments {
     /// nothing
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    confirmation: Confirmation,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
@@ -60,14 +69,17 @@ pub struct Arguments {
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let read = Arc::new(AtomicU64::new(0));
-    let (mut inputs, mut size) = (Vec::new(), Some(0));
-    for file in &arguments.files {
-        let (input, bytes) = open(file, &read)?;
-        inputs.push(input);
-        size = size.zip(bytes).map(|(size, bytes)| size + bytes);
-    }
+    let (inputs, size) = open_all(&arguments.files, &read)?;
     let app = super::open(config).await?;
     let workspace = arguments.workspace.find(&mut app.store.snapshot().await?).await?;
+    // Standard input can be read only once.
+    let can_check = arguments.files.iter().all(|file| file.is_file());
+    if !arguments.dry_run && can_check && arguments.confirmation.is_needed() {
+        let removed = removed_fields(&app, &workspace, &arguments).await?;
+        if !removed.is_empty() {
+            arguments.confirmation.ask(&removed)?;
+        }
+    }
     let mut rejects = arguments.rejects.as_deref().map(Rejects::create).transpose()?;
     let mut bar = progress::Progress::begin(Unit::Bytes);
     let options = Options {
@@ -82,7 +94,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         Progress::Bad(bad) => {
             printed += 1;
             if printed <= SHOWN {
-                bar.line(&format!("{}:{}: {}", bad.file, bad.line, bad.reason));
+                bar.line(&printable(&format!("{}:{}: {}", bad.file, bad.line, bad.reason)));
             }
             rejects.iter_mut().for_each(|rejects| rejects.add(&bad.text));
         }
@@ -113,6 +125,44 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         1 => Err("1 line was not imported".into()),
         bad => Err(format!("{} lines were not imported", HumanCount(bad)).into()),
     }
+}
+
+fn open_all(files: &[PathBuf], read: &Arc<AtomicU64>) -> Result<(Vec<Input>, Option<u64>), String> {
+    let (mut inputs, mut size) = (Vec::new(), Some(0));
+    for file in files {
+        let (input, bytes) = open(file, read)?;
+        inputs.push(input);
+        size = size.zip(bytes).map(|(size, bytes)| size + bytes);
+    }
+    Ok((inputs, size))
+}
+
+/// The fields that users would lose.
+async fn removed_fields(
+    app: &App,
+    workspace: &Workspace,
+    arguments: &Arguments,
+) -> CommandResult<Vec<String>> {
+    let read = Arc::new(AtomicU64::new(0));
+    let (inputs, size) = open_all(&arguments.files, &read)?;
+    let mut bar = progress::Progress::begin(Unit::Bytes);
+    let options = Options { max_bad_lines: arguments.max_errors, keep_lines: false, dry_run: true };
+    let (store, clock) = (app.store.clone(), app.clock.clone());
+    let importer = Importer::new(store, clock, workspace.clone()).with(options);
+    let work = importer.run(inputs, |event| {
+        if let Progress::Written(_) = event {
+            bar.update("checking", read.load(Ordering::Relaxed), size);
+        }
+    });
+    let summary = shutdown::with_hint(work, || "nothing was imported".to_owned()).await??;
+    Ok(removed_lines(&summary))
+}
+
+fn removed_lines(summary: &Summary) -> Vec<String> {
+    let line = |(name, users): (&String, &u64)| {
+        format!("would be removed: {name} ({})", count(*users, "user"))
+    };
+    summary.removed.iter().map(line).collect()
 }
 
 fn open(file: &Path, read: &Arc<AtomicU64>) -> Result<(Input, Option<u64>), String> {
@@ -198,7 +248,7 @@ fn print_reasons(summary: &Summary) {
     let mut reasons: Vec<_> = summary.reasons.iter().collect();
     reasons.sort_by_key(|(_, lines)| std::cmp::Reverse(**lines));
     for (reason, lines) in reasons.iter().take(SHOWN) {
-        eprintln!("{:>12}  {reason}", HumanCount(**lines).to_string());
+        eprintln!("{:>12}  {}", HumanCount(**lines).to_string(), printable(reason));
     }
     if reasons.len() > SHOWN {
         eprintln!("{:>12}  for {} more reasons", "", reasons.len() - SHOWN);
@@ -228,11 +278,10 @@ fn print(summary: &Summary, seconds: f64, arguments: &Arguments) {
         let users = count(summary.kept_unsubscribed, "line");
         println!("unsubscribed users stay unsubscribed: {users} with another state");
     }
-    for (name, users) in &summary.removed {
-        println!("would be removed: {name} ({})", count(*users, "user"));
-    }
+    // The names are from the file.
+    removed_lines(summary).iter().for_each(|line| println!("{}", printable(line)));
     for (name, lines) in &summary.ignored {
-        println!("unknown field, ignored: {name} ({})", count(*lines, "time"));
+        println!("unknown field, ignored: {} ({})", printable(name), count(*lines, "time"));
     }
     if arguments.dry_run {
         println!("{NOTHING_WRITTEN}");

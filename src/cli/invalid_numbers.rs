@@ -3,17 +3,19 @@
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::{CommandResult, WorkspaceArgument};
+use super::table::{self, text, time};
+use super::{CommandResult, PageArguments, WorkspaceArgument};
 use crate::app::App;
 use crate::config::Config;
-use crate::sms::{self, PhoneNumber};
-use kit::clock::format_time;
+use crate::sms::{self, InvalidNumber, PhoneNumber};
+use kit::clock::serialize_time;
 use kit::words::count;
 
-/// Numbers that are read or written together.
+/// Numbers that are written together.
 const PAGE: usize = 1_000;
 
 /// Maximum bytes of a line.
@@ -33,13 +35,14 @@ pub struct Arguments {
 #[derive(clap::Subcommand)]
 enum Command {
     /// List the numbers
-    #[command(after_help = "Example:\n  longshore invalid-numbers list --workspace acme --json")]
+    #[command(after_help = "Examples:
+  longshore invalid-numbers list --workspace acme --json
+  longshore invalid-numbers list --after +15550100 --limit 1000")]
     List {
         #[command(flatten)]
         workspace: WorkspaceArgument,
-        /// Print one JSON object per line
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        page: PageArguments,
     },
     /// Add the numbers of a file, one per line, to the list; invalid lines are reported and skipped
     #[command(after_help = "Example:\n  echo +15550100 | longshore invalid-numbers add -")]
@@ -73,7 +76,7 @@ enum Command {
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let app = super::open(config).await?;
     match arguments.command {
-        Command::List { workspace, json } => list(&app, &workspace, json).await,
+        Command::List { workspace, page } => list(&app, &workspace, &page).await,
         Command::Add { file, reason, workspace, json } => {
             add(&app, &workspace, &file, &reason, json).await
         }
@@ -83,24 +86,35 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     }
 }
 
-async fn list(app: &App, workspace: &WorkspaceArgument, json: bool) -> CommandResult {
+/// A number on the list.
+#[derive(Serialize)]
+struct ListedNumber {
+    number: String,
+    #[serde(serialize_with = "serialize_time")]
+    added_at: i64,
+    reason: String,
+}
+
+async fn list(app: &App, workspace: &WorkspaceArgument, page: &PageArguments) -> CommandResult {
+    let after = page.after(PhoneNumber::parse)?;
+    let after = after.as_ref().map_or("", PhoneNumber::digits);
     let mut tx = app.store.snapshot().await?;
     let workspace = workspace.find(&mut tx).await?;
-    let mut after = String::new();
-    loop {
-        let page = sms::list(&mut tx, workspace.id, &after, PAGE as i64).await?;
-        let Some(last) = page.last() else { return Ok(()) };
-        after.clone_from(&last.number);
-        for invalid in &page {
-            let (number, added) = (format!("+{}", invalid.number), format_time(invalid.added_at));
-            if json {
-                let reason = &invalid.reason;
-                println!("{}", json!({"number": number, "added_at": added, "reason": reason}));
-            } else {
-                println!("{number:<16}  {added}  {}", invalid.reason);
-            }
-        }
-    }
+    let found = sms::list(&mut tx, workspace.id, after, page.limit.into()).await?;
+    let numbers: Vec<ListedNumber> = found
+        .into_iter()
+        .map(|InvalidNumber { number, reason, added_at }| ListedNumber {
+            number: format!("+{number}"),
+            added_at,
+            reason,
+        })
+        .collect();
+    let headers = ["NUMBER", "ADDED", "REASON"];
+    table::print(page.json, "invalid numbers", headers, &numbers, |listed| {
+        [text(&listed.number), time(listed.added_at), text(&listed.reason)]
+    })?;
+    page.print_next(numbers.len(), || Some(numbers.last()?.number.clone()));
+    Ok(())
 }
 
 async fn add(

@@ -5,13 +5,16 @@ use std::path::{Path, PathBuf};
 use ipnet::IpNet;
 use serde_json::json;
 
-use super::{CommandResult, WorkspaceArgument, find_named, print};
+use super::confirm::Consent;
+use super::table::{Cell, optional, state, text, time};
+use super::{CommandResult, PageArguments, WorkspaceArgument, find_named, print};
 use crate::app::App;
 use crate::config::Config;
 use crate::config::network::network;
 use crate::config::network::networks;
-use crate::credentials::revoked::{self, RevokedSecret};
+use crate::credentials::revoked::{self, RevokedSecret, SecretKind};
 use crate::workspaces::keys::{self, KeyInfo, NewKey};
+use kit::clock::format_seconds;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -39,10 +42,12 @@ Example:
     List(List),
     /// Revoke a key; it stops working within five seconds
     ///
-    /// Its secret is refused for ever, also in a workspace file.
+    /// Its secret is refused for ever, also in a workspace file. Asks on a terminal.
     #[command(after_help = "\
 Examples:
+  $ longshore key revoke --workspace acme integrator --dry-run
   $ longshore key revoke --workspace acme integrator
+  $ longshore key revoke --secret leaked.txt
   $ longshore key revoke --from revocations.jsonl")]
     Revoke(Revoke),
     /// Print the hashes of all revoked secrets, of keys and SCIM tokens
@@ -77,21 +82,27 @@ struct List {
     /// Only the keys of this workspace
     #[arg(long, value_name = "NAME")]
     workspace: Option<String>,
-    /// Print one JSON object per line
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    page: PageArguments,
 }
 
 #[derive(clap::Args)]
 struct Revoke {
     /// The key's name or id
-    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    #[arg(required_unless_present_any = ["from", "secret"], conflicts_with_all = ["from", "secret"])]
     key: Option<String>,
-    /// Instead, revoke all secrets of a file from `key revocations`; - reads the standard input
-    #[arg(long, value_name = "FILE")]
+    /// Instead, revoke the key or SCIM token with the secret in this file, in any workspace; - reads
+    /// the standard input. The secret is refused for ever even if no key has it. Does not ask
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "dry_run"])]
+    secret: Option<PathBuf>,
+    /// Instead, revoke all secrets of a file from `key revocations`; - reads the standard input.
+    /// Does not ask
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     from: Option<PathBuf>,
     #[command(flatten)]
     workspace: WorkspaceArgument,
+    #[command(flatten)]
+    consent: Consent,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -108,6 +119,9 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         Command::List(arguments) => list(&app, arguments).await,
         Command::Revoke(Revoke { from: Some(file), json, .. }) => {
             revoke_again(&app, &file, json).await
+        }
+        Command::Revoke(Revoke { secret: Some(file), json, .. }) => {
+            revoke_leaked(&app, &file, json).await
         }
         Command::Revoke(arguments) => revoke(&app, arguments).await,
         Command::Revocations => revocations(&app).await,
@@ -137,18 +151,47 @@ async fn list(app: &App, arguments: List) -> CommandResult {
     let workspace = find_named(&mut tx, arguments.workspace.as_deref()).await?;
     let keys = keys::list(&mut tx, workspace.map(|found| found.id)).await?;
     tx.commit().await?;
-    print::credentials(arguments.json, &keys, "keys", as_json, as_text);
-    Ok(())
+    let headers = [
+        "ID",
+        "WORKSPACE",
+        "NAME",
+        "STATE",
+        "DECLARED",
+        "CREATED",
+        "LAST USED",
+        "REVOKED",
+        "FROM",
+        "PERMISSIONS",
+    ];
+    arguments.page.print("keys", headers, &keys, |key| key.id.to_string(), row)
 }
 
 async fn revoke(app: &App, arguments: Revoke) -> CommandResult {
+    let Revoke { key, workspace, consent, json, .. } = arguments;
+    let name = key.unwrap_or_default();
+    if consent.needs_effects() {
+        let mut tx = app.store.write().await?;
+        let workspace = workspace.find(&mut tx).await?;
+        // Not committed.
+        let key = keys::revoke(&mut tx, &app.clock, workspace.id, &name).await?;
+        drop(tx);
+        let KeyInfo { id, name, workspace, permissions, last_used_at, .. } = key;
+        let used = last_used_at.map_or_else(|| "never".to_owned(), format_seconds);
+        let permissions = permissions.join(", ");
+        let effects = [format!(
+            "revokes the key {name} ({id}) of {workspace} ({permissions}; last used: {used}): its \
+             secret is refused for ever"
+        )];
+        if !consent.is_given(json, &effects)? {
+            return Ok(());
+        }
+    }
     let mut tx = app.store.write().await?;
-    let workspace = arguments.workspace.find(&mut tx).await?;
-    let name = arguments.key.unwrap_or_default();
+    let workspace = workspace.find(&mut tx).await?;
     let key = keys::revoke(&mut tx, &app.clock, workspace.id, &name).await?;
     tx.commit().await?;
     let suffix = format!(" of {}", workspace.name);
-    print::revoked(arguments.json, key.id, &key.name, &suffix, key.declared);
+    print::revoked(json, key.id, &key.name, &suffix, key.declared);
     Ok(())
 }
 
@@ -160,14 +203,43 @@ async fn revocations(app: &App) -> CommandResult {
     Ok(())
 }
 
-/// Revokes the secrets of a file of [`revocations`]: all of them, or none if a line is invalid.
-async fn revoke_again(app: &App, file: &Path, json: bool) -> CommandResult {
+fn read_text(file: &Path) -> Result<String, String> {
     let text = if file == Path::new("-") {
         std::io::read_to_string(std::io::stdin())
     } else {
         std::fs::read_to_string(file)
     };
-    let text = text.map_err(|error| format!("{}: {error}", file.display()))?;
+    text.map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// Revokes the key or token with a secret. Nobody has to know which one it is.
+async fn revoke_leaked(app: &App, file: &Path, json: bool) -> CommandResult {
+    let text = read_text(file)?;
+    let secret = text.trim();
+    if secret.is_empty() || secret.contains(char::is_whitespace) {
+        return Err(format!("{}: expected one secret, and nothing else", file.display()).into());
+    }
+    let leaked = RevokedSecret::leaked(SecretKind::Key, secret, app.clock.now_ms());
+    let mut tx = app.store.write().await?;
+    let were_valid = revoked::restore(&mut tx, &[leaked]).await?;
+    tx.commit().await?;
+    if json {
+        let revoked: Vec<&str> = were_valid.iter().map(|secret| &*secret.name).collect();
+        println!("{}", json!({"revoked": revoked}));
+        return Ok(());
+    }
+    for secret in &were_valid {
+        println!("revoked {} {}", secret.kind.name(), secret.name);
+    }
+    if were_valid.is_empty() {
+        println!("no valid key or SCIM token has this secret; it is refused for ever");
+    }
+    Ok(())
+}
+
+/// Revokes the secrets of a file of [`revocations`]: all of them, or none if a line is invalid.
+async fn revoke_again(app: &App, file: &Path, json: bool) -> CommandResult {
+    let text = read_text(file)?;
     let mut secrets = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let secret = RevokedSecret::from_line(line);
@@ -190,29 +262,17 @@ async fn revoke_again(app: &App, file: &Path, json: bool) -> CommandResult {
     Ok(())
 }
 
-fn as_text(key: &KeyInfo) -> String {
-    let declared = if key.declared { " (declared)" } else { "" };
-    format!(
-        "{} / {}{declared}\n  id           {}\n  permissions  {}\n  from         {}\n{}",
-        key.workspace,
-        key.name,
-        key.id,
-        key.permissions.join(", "),
-        networks(&key.allow),
-        print::times(key.created_at, key.last_used_at, key.revoked_at),
-    )
-}
-
-fn as_json(key: &KeyInfo) -> serde_json::Value {
-    json!({
-        "id": key.id,
-        "workspace": key.workspace,
-        "name": key.name,
-        "permissions": key.permissions,
-        "allow": key.allow,
-        "declared": key.declared,
-        "created_at": print::instant(Some(key.created_at)),
-        "last_used_at": print::instant(key.last_used_at),
-        "revoked_at": print::instant(key.revoked_at),
-    })
+fn row(key: &KeyInfo) -> [Cell; 10] {
+    [
+        text(key.id),
+        text(&key.workspace),
+        text(&key.name),
+        state(print::activity(key.revoked_at)),
+        text(print::yes_or_no(key.declared)),
+        time(key.created_at),
+        optional(key.last_used_at.map(time)),
+        optional(key.revoked_at.map(time)),
+        text(networks(&key.allow)),
+        text(key.permissions.join(", ")),
+    ]
 }

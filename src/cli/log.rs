@@ -1,15 +1,17 @@
 //! `longshore log`.
 
-use std::fmt;
 use std::str::FromStr;
 
 use clap::Subcommand;
-use serde_json::json;
+use serde::Serialize;
 
 use super::CommandResult;
+use super::confirm::Consent;
+use super::table::{self, Cell, measure, number, optional, state, text};
 use crate::app::App;
 use crate::config::Config;
 use crate::topics;
+use kit::words::count;
 use log::offsets::{self, GroupOffset};
 use log::{OffsetRange, Topic, TopicOffsets, stop_reason};
 
@@ -36,9 +38,9 @@ enum Command {
     ///
     /// Workers can keep running: they continue at the new position within seconds. Messages between
     /// the old and a later position are never applied; messages after an earlier position are
-    /// applied again, and count twice.
+    /// applied again, and count twice. Asks on a terminal.
     #[command(
-        after_help = "Examples:\n  longshore log reset --topic tracking --partition 3 --to latest\n  \
+        after_help = "Examples:\n  longshore log reset --topic tracking --partition 3 --to latest --dry-run\n  \
                       longshore log reset --topic tracking --all --to earliest"
     )]
     Reset(Reset),
@@ -54,6 +56,8 @@ struct Reset {
     /// `earliest`: the oldest message in the log; `latest`: after the newest one; or an offset
     #[arg(long, value_name = "OFFSET")]
     to: To,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 #[derive(clap::Args)]
@@ -139,19 +143,6 @@ impl Line {
         }
     }
 
-    fn json(&self) -> serde_json::Value {
-        json!({
-            "topic": self.topic.name(),
-            "group": self.position.consumer_group,
-            "partition": self.position.partition,
-            "next": self.position.next,
-            "earliest": self.range.map(|range| range.earliest),
-            "end": self.range.map(|range| range.end),
-            "behind": self.behind(),
-            "stopped": self.stopped,
-        })
-    }
-
     /// Messages to process; unknown for a stopped partition.
     fn behind(&self) -> Option<i64> {
         let range = self.range.filter(|_| self.stopped.is_none());
@@ -159,18 +150,48 @@ impl Line {
     }
 }
 
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let GroupOffset { consumer_group: group, partition, next, .. } = &self.position;
-        write!(f, "{} {partition} of {group}: at {next}", self.topic.name())?;
-        if let Some(range) = self.range {
-            write!(f, ", the log has {} to {}", range.earliest, range.end)?;
-        }
-        match (&self.stopped, self.behind()) {
-            (Some(reason), _) => write!(f, ", STOPPED: {reason}"),
-            (None, behind) => write!(f, ", {} behind", behind.unwrap_or(0)),
+/// A line as it is printed.
+#[derive(Serialize)]
+struct Status {
+    topic: &'static str,
+    group: String,
+    partition: i32,
+    next: i64,
+    earliest: Option<i64>,
+    end: Option<i64>,
+    behind: Option<i64>,
+    /// Why it is stopped.
+    stopped: Option<String>,
+}
+
+impl From<Line> for Status {
+    fn from(line: Line) -> Self {
+        Self {
+            topic: line.topic.name(),
+            partition: line.position.partition,
+            next: line.position.next,
+            earliest: line.range.map(|range| range.earliest),
+            end: line.range.map(|range| range.end),
+            behind: line.behind(),
+            group: line.position.consumer_group,
+            stopped: line.stopped,
         }
     }
+}
+
+fn row(status: &Status) -> [Cell; 9] {
+    [
+        text(status.topic),
+        number(status.partition),
+        text(&status.group),
+        state(if status.stopped.is_some() { "stopped" } else { "active" }),
+        // To copy, as `--to` reads them.
+        measure(status.next),
+        optional(status.earliest.map(measure)),
+        optional(status.end.map(measure)),
+        optional(status.behind.map(number)),
+        optional(status.stopped.as_ref().map(text)),
+    ]
 }
 
 /// The partitions of a topic whose offsets are in the store; none before the first consumer.
@@ -186,21 +207,14 @@ async fn lines(app: &App, topic: Topic) -> CommandResult<(Vec<Line>, Option<Topi
 }
 
 async fn status(app: &App, json: bool) -> CommandResult {
-    let (mut shown, mut stopped) = (0, 0);
+    let mut partitions: Vec<Status> = Vec::new();
     for topic in topics::ALL {
-        for line in lines(app, *topic).await?.0 {
-            shown += 1;
-            stopped += usize::from(line.stopped.is_some());
-            if json {
-                println!("{}", line.json());
-            } else {
-                println!("{line}");
-            }
-        }
+        partitions.extend(lines(app, *topic).await?.0.into_iter().map(Status::from));
     }
-    if shown == 0 {
-        eprintln!("No consumer groups.");
-    }
+    let headers =
+        ["TOPIC", "PARTITION", "GROUP", "STATE", "NEXT", "EARLIEST", "END", "BEHIND", "REASON"];
+    table::print(json, "consumer groups", headers, &partitions, row)?;
+    let stopped = partitions.iter().filter(|partition| partition.stopped.is_some()).count();
     match stopped {
         0 => Ok(()),
         1 => Err("one partition is stopped: see `longshore log reset --help`".into()),
@@ -208,6 +222,20 @@ async fn status(app: &App, json: bool) -> CommandResult {
             Err(format!("{count} partitions are stopped: see `longshore log reset --help`").into())
         }
     }
+}
+
+/// What a reset of a partition does.
+fn effect(line: &Line, next: i64) -> String {
+    let GroupOffset { consumer_group: group, partition, next: former, .. } = &line.position;
+    let moved = next.saturating_sub(*former);
+    // The log may have lost some of them.
+    let result = match moved {
+        0 => "nothing changes".to_owned(),
+        1.. => format!("up to {} are never applied", count(moved.unsigned_abs(), "message")),
+        ..0 => format!("up to {} are applied again", count(moved.unsigned_abs(), "message")),
+    };
+    let topic = line.topic.name();
+    format!("{topic} {partition} of {group}: is at {former}, continues at {next}; {result}")
 }
 
 async fn reset(app: &App, reset: &Reset) -> CommandResult {
@@ -236,6 +264,10 @@ async fn reset(app: &App, reset: &Reset) -> CommandResult {
         .find(|wanted| !chosen.iter().any(|(line, _)| line.position.partition == **wanted))
     {
         return Err(format!("partition {unknown} was never consumed").into());
+    }
+    let effects: Vec<String> = chosen.iter().map(|(line, next)| effect(line, *next)).collect();
+    if !chosen.is_empty() && !reset.consent.is_given(false, &effects)? {
+        return Ok(());
     }
     let mut tx = app.store.write().await?;
     for (line, next) in &chosen {

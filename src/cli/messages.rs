@@ -1,58 +1,94 @@
 //! `longshore messages`: the messages of a user.
 
+use serde_json::json;
 use uuid::Uuid;
 
-use super::dispatches::dispatch_id;
-use super::{CommandResult, UserArgument, print};
+use super::ids::{dispatch_id, message_id};
+use super::table::{self, Cell, number, optional, state, text, time};
+use super::{CommandResult, PageArguments, UserArgument, dispatches};
 use crate::config::Config;
-use crate::messages::dispatch::{self, UserMessage};
-use kit::clock::format_seconds;
+use crate::gateway::paging::MAX_PAGE;
+use crate::messages::dispatch::Explanation;
+use crate::user_messages::{self, Key, UserMessage};
+use crate::workspaces::Channel;
+use store::Tx;
 
 #[derive(clap::Args)]
-#[command(after_help = "Transactional emails are not included: see `dispatches show`.
-
-Example:
-  longshore messages ann@acme.example --limit 20 --json")]
+#[command(after_help = "Examples:
+  longshore messages ann@acme.example --limit 20 --json
+  longshore messages ann@acme.example --dispatch 0197b6a83c557e119a1f3f0f3c2d6e54 --why")]
 pub struct Arguments {
     #[command(flatten)]
     user: UserArgument,
     /// Only messages of this dispatch_id
     #[arg(long, value_name = "ID", value_parser = dispatch_id)]
     dispatch: Option<Uuid>,
-    /// Maximum number of messages, latest first
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    limit: u32,
-    /// Print one JSON object per line
-    #[arg(long)]
-    json: bool,
+    /// With --dispatch: also show why the user got no message of it, or none by a channel. Repeats
+    /// the checks of the send with the data of now
+    #[arg(long, requires = "dispatch", conflicts_with_all = ["limit", "after"])]
+    why: bool,
+    #[command(flatten)]
+    page: PageArguments,
 }
 
-/// List the latest messages of a user, whatever their outcome.
+/// List the latest messages of a user, including transactional emails, whatever their outcome.
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    let Arguments { user, dispatch, why, page } = arguments;
+    let after = page.after(message_id)?;
     let app = super::open(config).await?;
     let mut tx = app.store.snapshot().await?;
-    let (workspace, user) = arguments.user.find(&mut tx).await?;
-    let Arguments { dispatch, limit, json, .. } = arguments;
-    let messages = dispatch::list_for_user(&mut tx, (workspace, user), dispatch, limit).await?;
+    let user = user.find(&mut tx).await?;
+    let after = match after {
+        Some(id) => Some(position(&mut tx, user, id).await?),
+        None => None,
+    };
+    let limit = page.limit.into();
+    let messages = user_messages::page(&mut tx, user, dispatch, after, limit).await?;
+    let mut reasons = Vec::new();
+    if let Some(id) = dispatch.filter(|_| why) {
+        let found = user_messages::explain(&app, &mut tx, user, id).await?;
+        reasons = found.ok_or_else(|| dispatches::unknown(id))?;
+    }
     tx.commit().await?;
-    let heading = format!(
-        "{:<32}  {:<13}  {:<11}  {:>5}  {:<20}  {:<20}  {:<20}  REASON",
-        "DISPATCH", "CHANNEL", "STATE", "TRIES", "CREATED", "NEXT TRY", "SENT"
-    );
-    print::rows(json, &heading, &messages, line)
+    let headers =
+        ["DISPATCH", "CHANNEL", "STATE", "TRIES", "CREATED", "NEXT TRY", "SENT", "REASON"];
+    table::print(page.json, "messages", headers, &messages, row)?;
+    page.print_next(messages.len(), || {
+        let UserMessage { dispatch_id, channel, .. } = messages.last()?;
+        Some(format!("{}/{}", dispatch_id.simple(), channel.name()))
+    });
+    for Explanation { why, channel } in reasons {
+        let channel = channel.map_or("every channel", Channel::name);
+        if page.json {
+            println!("{}", json!({ "channel": channel, "why_not": why.name() }));
+        } else {
+            println!("no message by {channel}: {}", why.name());
+        }
+    }
+    Ok(())
 }
 
-fn line(message: &UserMessage) -> String {
-    let time = |ms: Option<i64>| ms.map_or("-".to_owned(), format_seconds);
-    format!(
-        "{:<32}  {:<13}  {:<11}  {:>5}  {:<20}  {:<20}  {:<20}  {}",
-        message.dispatch_id.simple(),
-        message.channel.name(),
-        message.state,
-        message.attempts,
-        format_seconds(message.created_at),
-        time(message.next_at),
-        time(message.sent_at),
-        print::last_column(message.reason.as_deref()),
-    )
+/// Where the list continues after a message of a user.
+async fn position(
+    tx: &mut Tx,
+    user: (i32, Uuid),
+    (dispatch, channel): (Uuid, Channel),
+) -> CommandResult<Key> {
+    let messages = user_messages::page(tx, user, Some(dispatch), None, MAX_PAGE).await?;
+    let last = messages.iter().find(|message| message.channel == channel).map(UserMessage::key);
+    let id = format!("{}/{}", dispatch.simple(), channel.name());
+    last.ok_or_else(|| format!("--after: no row has the id {id}").into())
+}
+
+fn row(message: &UserMessage) -> [Cell; 8] {
+    [
+        text(message.dispatch_id.simple()),
+        text(message.channel.name()),
+        state(&message.state),
+        optional(message.attempts.map(number)),
+        time(message.created_at),
+        optional(message.next_at.map(time)),
+        optional(message.sent_at.map(time)),
+        optional(message.reason.as_ref().map(text)),
+    ]
 }

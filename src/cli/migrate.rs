@@ -6,9 +6,11 @@ use super::CommandResult;
 use super::progress::{self, Unit};
 use crate::app::{App, OpenError};
 use crate::config::Config;
-use crate::setup::{self, SetupError};
+use crate::setup::{self, SetupError, Upgrade};
 use crate::users::{SLICES, phones};
 use kit::retry::Retry;
+use serde_json::{Value, json};
+use store::migrate::{Pending, Schema};
 use store::{StoreError, inspect};
 
 /// How long to wait for a database or a log that is starting.
@@ -21,11 +23,23 @@ previous version run. On a database that a newer version has migrated, it change
 whether this version still works with it. To encrypt the stored secrets again with a new
 LONGSHORE_SECRET_KEY, set LONGSHORE_SECRET_KEY_OLD to the previous one.
 
-Example:
+Examples:
+  $ longshore migrate --check
+  the database is at schema 15, this version needs 17; `longshore migrate` adds:
+    0016 named storages
+    0017 notifications
+  programs of the previous version continue to run
   $ longshore migrate
   the database and the log are at this version"
 )]
-pub struct Arguments {}
+pub struct Arguments {
+    /// Show what would change, and whether it can; change nothing
+    #[arg(long)]
+    check: bool,
+    /// With --check, print a JSON object
+    #[arg(long, requires = "check")]
+    json: bool,
+}
 
 #[derive(Debug, thiserror::Error)]
 enum MigrateError {
@@ -47,7 +61,10 @@ impl Retry for MigrateError {
     }
 }
 
-pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    if arguments.check {
+        return check(config, arguments.json).await;
+    }
     let started = Instant::now();
     let result = loop {
         match migrate(&config).await {
@@ -70,6 +87,58 @@ pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     if result.rotated {
         println!("the stored secrets are now encrypted with the new LONGSHORE_SECRET_KEY");
     }
+    Ok(())
+}
+
+/// Fails if `longshore migrate` would.
+async fn check(config: Config, json: bool) -> CommandResult {
+    if let Some(missing) = config.missing_installation() {
+        return Err(missing.into());
+    }
+    inspect::inspect_server(&config.database_url()).await?;
+    let app = App::open(config).await?;
+    let upgrade = setup::upgrade(&app).await;
+    app.log.close().await;
+    let Upgrade { pending, rotates_secrets, log_problems } = upgrade?;
+    let Pending { schema, steps, stops_older_programs } = pending;
+    if json {
+        let steps: Vec<Value> = steps
+            .iter()
+            .map(|(version, name)| json!({ "version": version, "name": name }))
+            .collect();
+        let object = json!({
+            "schema": schema.at,
+            "own_schema": schema.own,
+            "steps": steps,
+            "stops_older_programs": stops_older_programs,
+            "rotates_secrets": rotates_secrets,
+            "log": log_problems,
+        });
+        println!("{object}");
+        return Ok(());
+    }
+    if schema.is_newer() {
+        println!("the database is {schema}: there is nothing to migrate");
+    } else if steps.is_empty() {
+        println!("the database is {schema}");
+    } else {
+        let Schema { at, own, .. } = schema;
+        println!(
+            "the database is at schema {at}, this version needs {own}; `longshore migrate` adds:"
+        );
+        for (version, name) in &steps {
+            println!("  {version:04} {name}");
+        }
+        if stops_older_programs {
+            println!("programs of previous versions stop: upgrade them all at once");
+        } else {
+            println!("programs of the previous version continue to run");
+        }
+    }
+    if rotates_secrets {
+        println!("the stored secrets would be encrypted with the new LONGSHORE_SECRET_KEY");
+    }
+    log_problems.iter().for_each(|problem| println!("log: {problem}"));
     Ok(())
 }
 

@@ -21,8 +21,12 @@ use crate::workspace_file::document::json_schema;
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The output folder
-    #[arg(required_unless_present = "openapi")]
+    #[arg(required_unless_present_any = ["openapi", "manual"])]
     folder: Option<PathBuf>,
+
+    /// Write the manual pages to a folder instead, one for each command
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["folder", "openapi"])]
+    manual: Option<PathBuf>,
 
     /// Print the OpenAPI document of this version instead, with default settings
     #[arg(long, value_parser = ["3.0", "3.1"], conflicts_with = "folder")]
@@ -34,6 +38,9 @@ pub fn run(arguments: &Arguments) -> CommandResult {
         None => {}
         Some("3.0") => println!("{}", openapi30::document()),
         Some(_) => println!("{}", *api::DOCUMENT),
+    }
+    if let Some(folder) = &arguments.manual {
+        clap_mangen::generate_to(super::commands(), folder)?;
     }
     let Some(folder) = &arguments.folder else { return Ok(()) };
     for (name, text) in pages() {
@@ -85,6 +92,7 @@ const COMMANDS: &[Page] = &[
             "messages",
             "schedules",
             "campaigns",
+            "segments",
             "cards",
             "sla",
             "console-log",
@@ -140,8 +148,29 @@ fn cell(text: &str) -> String {
     text.replace('\n', " ").replace('|', "\\|")
 }
 
+/// The anchor that the book gives a heading.
+fn anchor(heading: &str) -> String {
+    let is_kept = |c: &char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    heading.to_lowercase().replace(' ', "-").chars().filter(is_kept).collect()
+}
+
+/// A name as a link to its section of the page.
+fn link(name: &str) -> String {
+    format!("[`{name}`](#{})", anchor(name))
+}
+
+/// The first sentence of a text, for an overview.
+fn first_sentence(text: &str) -> &str {
+    text.split_once(". ").map_or_else(|| text.trim_end_matches('.'), |(first, _)| first)
+}
+
 fn metrics(title: &str, groups: &[Group]) -> String {
-    let mut page = heading(title);
+    let mut page = heading(title) + "\n| About | Metrics |\n|---|---|\n";
+    for group in groups {
+        let names: Vec<String> = group.metrics.iter().map(|metric| link(metric.name)).collect();
+        let (title, anchor) = (group.title, anchor(group.title));
+        let _ = writeln!(page, "| [{title}](#{anchor}) | {} |", names.join(", "));
+    }
     for group in groups {
         let _ = write!(page, "\n## {}\n", group.title);
         for metric in group.metrics {
@@ -162,13 +191,15 @@ fn metrics(title: &str, groups: &[Group]) -> String {
 fn settings(page: &Page) -> String {
     let schema = schemars::schema_for!(Config).to_value();
     let defaults = serde_json::to_value(Config::default()).unwrap_or_default();
-    let mut text = heading(page.title);
+    let mut overview = heading(page.title) + "\n| Setting | Default | Meaning |\n|---|---|---|\n";
+    let mut text = String::new();
     let (sections, single): (Vec<_>, Vec<_>) =
         members(&schema).into_iter().partition(|(_, field)| field.get("$ref").is_some());
     if page.names.is_empty() {
         text += "\n## General\n";
         for (name, field) in single {
-            setting(&mut text, name, field, &defaults[name.as_str()]);
+            let default = &defaults[name.as_str()];
+            setting(&mut overview, &mut text, name, field, default);
         }
     }
     for (section, reference) in sections {
@@ -176,25 +207,29 @@ fn settings(page: &Page) -> String {
             let _ = write!(text, "\n## `[{section}]`\n");
             for (name, field) in members(resolved(&schema, reference)) {
                 let default = &defaults[section.as_str()][name.as_str()];
-                setting(&mut text, &format!("{section}.{name}"), field, default);
+                setting(&mut overview, &mut text, &format!("{section}.{name}"), field, default);
             }
         }
     }
-    text
+    overview + &text
 }
 
-fn setting(page: &mut String, name: &str, field: &Value, default: &Value) {
+/// Adds a setting to the overview and to the page.
+fn setting(overview: &mut String, page: &mut String, name: &str, field: &Value, default: &Value) {
     let default = match default {
         Value::Null | Value::Object(_) => String::new(),
-        Value::Array(list) if list.is_empty() => ". Default: none".into(),
-        Value::String(text) => format!(". Default: `{text}`"),
-        other => format!(". Default: `{other}`"),
+        Value::Array(list) if list.is_empty() => "none".into(),
+        Value::String(text) => format!("`{text}`"),
+        other => format!("`{other}`"),
     };
     let mut environment = variable(name);
     if name == "log.kafka" {
         environment += "__<NAME>";
     }
     let text = field["description"].as_str().unwrap_or_default().replace('\n', " ");
+    let (link, summary) = (link(name), cell(first_sentence(&text)));
+    let _ = writeln!(overview, "| {link} | {default} | {summary} |");
+    let default = if default.is_empty() { default } else { format!(". Default: {default}") };
     let _ = write!(page, "\n### `{name}`\n\n{text}\n\nEnvironment: `{environment}`{default}.\n");
 }
 

@@ -2,12 +2,14 @@
 
 use uuid::Uuid;
 
+use super::ids::schedule_id;
+use super::table::{self, Cell, optional, state, text, time};
 use super::{CommandResult, ListArguments, find_named, print};
 use crate::app::App;
 use crate::config::Config;
 use crate::messages::Timing;
 use crate::schedules::{self, Filter, Schedule, State};
-use kit::clock::{format_seconds, format_time};
+use kit::clock::format_seconds;
 
 /// List, show and cancel scheduled sends.
 #[derive(clap::Args)]
@@ -30,7 +32,7 @@ enum Command {
     #[command(after_help = "Example:
   longshore schedules show 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54 --json")]
     Show(Show),
-    /// Cancel schedules; of a send under way, messages in flight are still sent, and no others
+    /// Cancel schedules; of a send under way, messages that workers already hold may still go out
     #[command(after_help = "Example:
   longshore schedules cancel 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54")]
     Cancel(Cancel),
@@ -39,6 +41,7 @@ enum Command {
 #[derive(clap::Args)]
 struct Show {
     /// The schedule_id
+    #[arg(value_parser = schedule_id)]
     id: Uuid,
     /// Print a JSON object
     #[arg(long)]
@@ -48,7 +51,7 @@ struct Show {
 #[derive(clap::Args)]
 struct Cancel {
     /// The schedule_ids
-    #[arg(required = true, value_name = "ID")]
+    #[arg(required = true, value_name = "ID", value_parser = schedule_id)]
     ids: Vec<Uuid>,
 }
 
@@ -62,19 +65,26 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 }
 
 async fn list(app: &App, arguments: ListArguments<State>) -> CommandResult {
-    let ListArguments { state, workspace, limit, json } = arguments;
+    let ListArguments { state, workspace, page } = arguments;
+    let after = page.after(schedule_id)?;
     let mut tx = app.store.snapshot().await?;
     find_named(&mut tx, workspace.as_deref()).await?;
-    let found = schedules::list(&mut tx, &Filter { state, workspace, limit }).await?;
-    let heading = format!("{:<36}  {:<9}  {:<26}  {:<12}  OF", "ID", "STATE", "TIME", "WORKSPACE");
-    print::rows(json, &heading, &found, line)
+    if let Some(id) = after {
+        schedules::by_id(&mut tx, id).await?.ok_or_else(|| unknown(id))?;
+    }
+    let filter = Filter { state, workspace, after, limit: page.limit };
+    let found = schedules::list(&mut tx, &filter).await?;
+    let headers = ["ID", "STATE", "TIME", "WORKSPACE", "OF"];
+    table::print(page.json, "schedules", headers, &found, row)?;
+    page.print_next(found.len(), || found.last().map(|schedule| schedule.id.to_string()));
+    Ok(())
 }
 
 async fn show(app: &App, arguments: Show) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let found = schedules::by_id(&mut tx, arguments.id).await?;
     let schedule = found.ok_or_else(|| unknown(arguments.id))?;
-    print::object(arguments.json, &schedule, details)
+    table::print_object(arguments.json, &schedule, details)
 }
 
 /// Cancels all schedules that it can, prints the errors of the others, and fails if there are any.
@@ -86,8 +96,8 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
         tx.commit().await?;
         match state {
             Some(State::Cancelling) => println!(
-                "{id} cancelling: messages in flight are still sent; `longshore schedules show \
-                 {id}` shows when it is cancelled"
+                "{id} cancelling: messages that workers already hold may still go out; `longshore \
+                 schedules show {id}` shows when it is cancelled"
             ),
             Some(State::Cancelled) => println!("{id} cancelled"),
             Some(State::Missed) => println!("{id} was missed: no message is sent"),
@@ -106,44 +116,39 @@ fn unknown(id: Uuid) -> String {
     format!("unknown schedule {id}: see `longshore schedules list`")
 }
 
-fn line(schedule: &Schedule) -> String {
-    format!(
-        "{:<36}  {:<9}  {:<26}  {:<12}  {}",
-        schedule.id,
-        schedule.state.name(),
-        time(schedule),
-        schedule.workspace,
-        subject(schedule),
-    )
+fn row(schedule: &Schedule) -> [Cell; 5] {
+    [
+        text(schedule.id),
+        state(schedule.state.name()),
+        text(due_time(schedule)),
+        text(&schedule.workspace),
+        text(subject(schedule)),
+    ]
 }
 
-fn details(schedule: &Schedule) -> String {
-    print::fields([
-        ("id", schedule.id.to_string()),
-        ("dispatch id", schedule.dispatch_id.simple().to_string()),
-        ("workspace", schedule.workspace.clone()),
-        ("of", subject(schedule)),
-        ("canvas", canvas(schedule)),
-        ("state", schedule.state.name().to_owned()),
-        ("time", time(schedule)),
-        ("created", format_time(schedule.created_at)),
-        ("begun", moment(schedule.sent_at)),
-        ("moments", moments(schedule)),
-        ("ended", moment(schedule.ended_at)),
-        ("error", schedule.error.clone().unwrap_or_else(|| "-".to_owned())),
-        ("request id", schedule.request_id.clone()),
-        ("request", schedule.request.clone()),
-    ])
-}
-
-fn moment(ms: Option<i64>) -> String {
-    ms.map_or("-".to_owned(), format_time)
+fn details(schedule: &Schedule) -> [(&'static str, Cell); 14] {
+    [
+        ("id", text(schedule.id)),
+        ("dispatch id", text(schedule.dispatch_id.simple())),
+        ("workspace", text(&schedule.workspace)),
+        ("of", text(subject(schedule))),
+        ("canvas", optional(schedule.canvas_id.map(text))),
+        ("state", state(schedule.state.name())),
+        ("time", text(due_time(schedule))),
+        ("created", time(schedule.created_at)),
+        ("begun", optional(schedule.sent_at.map(time))),
+        ("due times", text(due_times(schedule))),
+        ("ended", optional(schedule.ended_at.map(time))),
+        ("error", optional(schedule.error.as_ref().map(text))),
+        ("request id", text(&schedule.request_id)),
+        ("request", text(&schedule.request)),
+    ]
 }
 
 /// How many of its due times have passed.
-fn moments(schedule: &Schedule) -> String {
+fn due_times(schedule: &Schedule) -> String {
     let (all, past) = schedule.moments();
-    let missed = schedule.missed_at.map(|at| format!(", missed up to {}", format_time(at)));
+    let missed = schedule.missed_at.map(|at| format!(", missed up to {}", format_seconds(at)));
     format!("{past} of {all}{}", missed.unwrap_or_default())
 }
 
@@ -157,12 +162,8 @@ fn subject(schedule: &Schedule) -> String {
     }
 }
 
-fn canvas(schedule: &Schedule) -> String {
-    schedule.canvas_id.map_or("-".to_owned(), |id| id.to_string())
-}
-
 /// In whole seconds: in UTC, or as a local time.
-fn time(schedule: &Schedule) -> String {
+fn due_time(schedule: &Schedule) -> String {
     let time = format_seconds(schedule.time);
     match schedule.timing {
         Timing::Instant => time,
@@ -195,8 +196,8 @@ mod tests {
             request_id: "r".into(),
             request: "{}".into(),
         };
-        assert_eq!(time(&schedule(Timing::Instant)), "2021-06-28T17:02:43Z");
-        assert_eq!(time(&schedule(Timing::Local)), "2021-06-28T17:02:43 local");
+        assert_eq!(due_time(&schedule(Timing::Instant)), "2021-06-28T17:02:43Z");
+        assert_eq!(due_time(&schedule(Timing::Local)), "2021-06-28T17:02:43 local");
         let send = schedule(Timing::Instant);
         assert_eq!(subject(&send), "send");
         let id = Uuid::nil();

@@ -3,12 +3,15 @@
 use ipnet::IpNet;
 use serde_json::json;
 
-use super::{CommandResult, print};
+use super::confirm::Consent;
+use super::table::{Cell, optional, state, text, time};
+use super::{CommandResult, PageArguments, print};
 use crate::app::App;
 use crate::config::Config;
 use crate::config::network::network;
 use crate::config::network::networks;
 use crate::scim::tokens::{self, NewToken, TokenInfo};
+use kit::clock::format_seconds;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -33,7 +36,9 @@ enum Command {
     #[command(after_help = "Example:\n  $ longshore scim-token list --json")]
     List(List),
     /// Revoke a token; it stops working within five seconds
-    #[command(after_help = "Example:\n  $ longshore scim-token revoke idp")]
+    ///
+    /// Its secret is refused for ever. Asks on a terminal.
+    #[command(after_help = "Example:\n  $ longshore scim-token revoke idp --dry-run")]
     Revoke(Revoke),
 }
 
@@ -55,15 +60,16 @@ struct Create {
 
 #[derive(clap::Args)]
 struct List {
-    /// Print one JSON object per line
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    page: PageArguments,
 }
 
 #[derive(clap::Args)]
 struct Revoke {
     /// The token's name or id
     token: String,
+    #[command(flatten)]
+    consent: Consent,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -94,43 +100,47 @@ async fn create(app: &App, arguments: Create) -> CommandResult {
     Ok(())
 }
 
-async fn list(app: &App, arguments: List) -> CommandResult {
+async fn list(app: &App, List { page }: List) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let tokens = tokens::list(&mut tx).await?;
     tx.commit().await?;
-    print::credentials(arguments.json, &tokens, "SCIM tokens", as_json, as_text);
-    Ok(())
+    let headers =
+        ["ID", "NAME", "STATE", "DECLARED", "ORIGIN", "CREATED", "LAST USED", "REVOKED", "FROM"];
+    page.print("SCIM tokens", headers, &tokens, |token| token.id.to_string(), row)
 }
 
-async fn revoke(app: &App, arguments: Revoke) -> CommandResult {
+async fn revoke(app: &App, Revoke { token: name, consent, json }: Revoke) -> CommandResult {
+    if consent.needs_effects() {
+        let mut tx = app.store.write().await?;
+        // Not committed.
+        let TokenInfo { id, name, last_used_at, .. } =
+            tokens::revoke(&mut tx, &app.clock, &name).await?;
+        drop(tx);
+        let used = last_used_at.map_or_else(|| "never".to_owned(), format_seconds);
+        let effects = [format!(
+            "revokes the SCIM token {name} ({id}; last used: {used}): its secret is refused for ever"
+        )];
+        if !consent.is_given(json, &effects)? {
+            return Ok(());
+        }
+    }
     let mut tx = app.store.write().await?;
-    let token = tokens::revoke(&mut tx, &app.clock, &arguments.token).await?;
+    let token = tokens::revoke(&mut tx, &app.clock, &name).await?;
     tx.commit().await?;
-    print::revoked(arguments.json, token.id, &token.name, "", token.declared);
+    print::revoked(json, token.id, &token.name, "", token.declared);
     Ok(())
 }
 
-fn as_text(token: &TokenInfo) -> String {
-    let declared = if token.declared { " (declared)" } else { "" };
-    let origin = if token.requires_origin { "" } else { "  origin       not required\n" };
-    format!(
-        "{}{declared}\n  id           {}\n  from         {}\n{origin}{}",
-        token.name,
-        token.id,
-        networks(&token.allow),
-        print::times(token.created_at, token.last_used_at, token.revoked_at),
-    )
-}
-
-fn as_json(token: &TokenInfo) -> serde_json::Value {
-    json!({
-        "id": token.id,
-        "name": token.name,
-        "allow": token.allow,
-        "requires_origin": token.requires_origin,
-        "declared": token.declared,
-        "created_at": print::instant(Some(token.created_at)),
-        "last_used_at": print::instant(token.last_used_at),
-        "revoked_at": print::instant(token.revoked_at),
-    })
+fn row(token: &TokenInfo) -> [Cell; 9] {
+    [
+        text(token.id),
+        text(&token.name),
+        state(print::activity(token.revoked_at)),
+        text(print::yes_or_no(token.declared)),
+        text(if token.requires_origin { "required" } else { "not required" }),
+        time(token.created_at),
+        optional(token.last_used_at.map(time)),
+        optional(token.revoked_at.map(time)),
+        text(networks(&token.allow)),
+    ]
 }

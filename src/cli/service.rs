@@ -21,7 +21,7 @@ use crate::{
     campaigns, catalogs, exports, gateway, messages, schedules, scim, shutdown, sms, telemetry,
     traces, tracking, workspaces,
 };
-use crate::{inbound, transactional};
+use crate::{dead_letters, deliveries, inbound, transactional, user_messages};
 use kit::retry::{self, Retry as _};
 
 /// The first and the longest pause before a dependency is tried again.
@@ -46,6 +46,7 @@ pub fn routes(app: Option<&App>) -> Routes {
         .merge(exports::api::request_routes().with_app(exports))
         .merge(exports::api::routes().with_app(gateway))
         .merge(exports::events::routes().with_app(exports))
+        .merge(exports::segments::routes().with_app(exports))
         .merge(catalogs::api::routes().with_app(content))
         .merge(schedules::api::routes().with_app(sending))
         .merge(campaigns::api::routes().with_app(content))
@@ -53,6 +54,9 @@ pub fn routes(app: Option<&App>) -> Routes {
         .merge(messages::api::routes().with_app(messages))
         .merge(sms::api::routes().with_app(content))
         .merge(inbound::api::routes().with_app(sending))
+        .merge(user_messages::routes().with_app(sending))
+        .merge(deliveries::api::routes().with_app(gateway))
+        .merge(dead_letters::api::routes().with_app(app))
         .merge(scim::api::routes().with_extension(scim).with_app(scim))
 }
 
@@ -66,6 +70,7 @@ pub fn documented_routes(app: &App) -> Routes {
 pub struct Service {
     pub app: App,
     pub shutdown: CancellationToken,
+    pub ops_address: SocketAddr,
     fleet: FleetMetrics,
     ops: JoinHandle<std::io::Result<()>>,
 }
@@ -78,11 +83,9 @@ impl Service {
         let drain = Duration::from_secs(config.worker.drain_seconds);
         let shutdown = shutdown::signals(drain + AFTER_DRAIN)?;
         let listener = gateway::bind(config.ops.listen, "LONGSHORE_OPS_LISTEN").await?;
-        tracing::info!(
-            version = env!("CARGO_PKG_VERSION"),
-            settings = %serde_json::to_string(&config)?,
-            "starting"
-        );
+        let ops_address = listener.local_addr()?;
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
+        tracing::debug!(settings = %serde_json::to_string(&config)?, "settings read");
         config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let app = App::open(config).await?;
         let fleet = FleetMetrics::default();
@@ -94,7 +97,7 @@ impl Service {
             listener,
             shutdown.clone(),
         );
-        Ok(Self { app, shutdown, fleet, ops: tokio::spawn(ops) })
+        Ok(Self { app, shutdown, ops_address, fleet, ops: tokio::spawn(ops) })
     }
 
     /// Rejects an unsupported schema, and a partition count or secret key that differs from the
@@ -123,8 +126,9 @@ impl Service {
     }
 
     /// Reads the lists of keys, tokens and workspaces, so that valid ones need not wait for the
-    /// lookups of unknown ones. False if the process was asked to stop before.
-    async fn wait_for_lists(&self) -> Result<bool, FindError> {
+    /// lookups of unknown ones. Until then, connections wait in the system's queue. False if the
+    /// process was asked to stop before.
+    pub async fn wait_for_lists(&self) -> Result<bool, FindError> {
         let mut attempt = 0;
         while !self.shutdown.is_cancelled() {
             let app = &self.app;
@@ -148,21 +152,14 @@ impl Service {
         Ok(false)
     }
 
-    /// Serves the API until the shutdown. Before the lists of keys are read, connections wait in
-    /// the system's queue.
-    pub async fn serve(&self, listener: TcpListener) -> CommandResult {
-        if !self.wait_for_lists().await? {
-            return Ok(());
-        }
-        let address: SocketAddr = listener.local_addr()?;
-        tracing::info!(%address, "gateway started");
+    /// Serves the API until the shutdown.
+    pub async fn serve(&self, listener: TcpListener) {
         let router = gateway::router(self.app.gateway.clone(), documented_routes(&self.app));
         tokio::join!(
             gateway::serve(self.app.gateway.clone(), router, listener, self.shutdown.clone()),
             gateway::idempotency::sweep_old(self.app.gateway.clone(), self.shutdown.clone()),
             telemetry::fleet::watch(self.app.clone(), self.fleet.clone(), self.shutdown.clone()),
         );
-        Ok(())
     }
 
     /// Works until the shutdown.

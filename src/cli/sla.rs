@@ -1,9 +1,9 @@
 //! `longshore sla`.
 
-use super::{CommandResult, find_named, print};
+use super::table::{self, Cell, measure, number, optional, text, time};
+use super::{CommandResult, find_named};
 use crate::config::Config;
 use crate::transactional::sla::{self, SlaHour};
-use kit::clock::from_ms;
 
 /// Show how many transactional emails the relay accepted within a minute, by campaign and hour,
 /// within and above the package.
@@ -29,32 +29,37 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let name = arguments.workspace.as_deref();
     find_named(&mut tx, name).await?;
     let hours = sla::last_hours(&mut tx, name, arguments.hours).await?;
-    let heading = format!(
-        "{:<12}  {:<36}  {:<16}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}",
-        "WORKSPACE", "CAMPAIGN", "HOUR", "EMAILS", "<1 MIN", "SHARE", "COVERED", "SHARE", "BEYOND"
-    );
-    print::rows(arguments.json, &heading, &hours, line)
+    let headers = [
+        "WORKSPACE",
+        "CAMPAIGN",
+        "HOUR",
+        "EMAILS",
+        "<1 MIN",
+        "SHARE",
+        "COVERED",
+        "COVERED SHARE",
+        "BEYOND",
+    ];
+    table::print(arguments.json, "transactional emails", headers, &hours, row)
 }
 
-fn line(hour: &SlaHour) -> String {
-    // To the minute.
-    let time: String = from_ms(hour.hour).to_string().chars().take(16).collect();
-    format!(
-        "{:<12}  {:<36}  {time:<16}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}",
-        hour.workspace,
-        hour.campaign_id,
-        hour.emails,
-        hour.within_minute,
-        percent(hour.share),
-        hour.covered,
-        percent(hour.covered_share),
-        hour.beyond,
-    )
+fn row(hour: &SlaHour) -> [Cell; 9] {
+    [
+        text(&hour.workspace),
+        text(hour.campaign_id),
+        time(hour.hour),
+        number(hour.emails),
+        number(hour.within_minute),
+        optional(hour.share.map(percent)),
+        number(hour.covered),
+        optional(hour.covered_share.map(percent)),
+        number(hour.beyond),
+    ]
 }
 
 /// Rounded down: 99.89% must not show as 99.9%.
-fn percent(share: Option<f64>) -> String {
-    share.map_or("-".into(), |share| format!("{:.2}%", (share * 1e4).floor() / 1e2))
+fn percent(share: f64) -> Cell {
+    measure(format!("{:.2}%", (share * 1e4).floor() / 1e2))
 }
 
 #[cfg(test)]
@@ -63,9 +68,8 @@ mod tests {
 
     #[test]
     fn a_share_is_never_shown_as_more_than_it_is() {
-        assert_eq!(percent(Some(1.0)), "100.00%");
-        assert_eq!(percent(Some(0.99999)), "99.99%");
-        assert_eq!(percent(Some(0.5)), "50.00%");
-        assert_eq!(percent(None), "-");
+        assert_eq!(percent(1.0), measure("100.00%"));
+        assert_eq!(percent(0.99999), measure("99.99%"));
+        assert_eq!(percent(0.5), measure("50.00%"));
     }
 }

@@ -1,5 +1,7 @@
 //! `longshore standalone`.
 
+mod started;
+
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
@@ -46,9 +48,14 @@ pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     } else {
         phones::record(&service.app.store, |_| {}).await?;
     }
-    let (served, worked) = tokio::join!(service.serve(listener), service.work(&Role::ALL));
+    let mut result = Ok(());
+    if service.wait_for_lists().await? {
+        started::report(&service).await?;
+        let ((), worked) = tokio::join!(service.serve(listener), service.work(&Role::ALL));
+        result = worked;
+    }
     service.stop().await;
-    served.and(Ok(worked?))
+    Ok(result?)
 }
 
 /// One standalone per data directory, because the embedded log supports one process.

@@ -7,6 +7,7 @@ use serde_json::Value;
 use template::{MAX_SOURCE, Names, Template, TemplateError};
 
 use super::{CommandResult, WorkspaceArgument};
+use crate::app::App;
 use crate::config::Config;
 use crate::messages::external::External;
 use crate::messages::personalization::{NAMES, names};
@@ -62,7 +63,7 @@ enum Command {
     },
 }
 
-fn object(json: &str) -> Result<TreeObject, String> {
+pub fn object(json: &str) -> Result<TreeObject, String> {
     let object = json::check(json).and_then(|()| TreeObject::parse(json));
     object.map_err(|error| format!("expected a JSON object: {error}"))
 }
@@ -89,12 +90,9 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             let app = super::open(config).await?;
             let mut tx = app.store.snapshot().await?;
             let workspace_id = workspace.find(&mut tx).await?.id;
-            let service_id = find::identify(&mut tx, workspace_id, &user).await?;
-            let found = find_users(&mut tx, workspace_id, &[service_id], For::Reading).await?;
             drop(tx);
-            let stored = found.first().ok_or_else(|| format!("user {user} no longer exists"))?;
-            let Recipient { profile, custom, .. } = Recipient::read(service_id, &stored.doc)
-                .map_err(|error| format!("users.doc of {service_id}: {error}"))?;
+            let Recipient { profile, custom, service_id } =
+                recipient(&app, workspace_id, &user).await?;
             let subject = Subject {
                 profile,
                 custom,
@@ -118,6 +116,16 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             print(shown)
         }
     }
+}
+
+/// The user that templates are rendered for.
+pub async fn recipient(app: &App, workspace: i32, user: &str) -> CommandResult<Recipient> {
+    let mut tx = app.store.snapshot().await?;
+    let service_id = find::identify(&mut tx, workspace, user).await?;
+    let found = find_users(&mut tx, workspace, &[service_id], For::Reading).await?;
+    let stored = found.first().ok_or_else(|| format!("user {user} no longer exists"))?;
+    let recipient = Recipient::read(service_id, &stored.doc);
+    recipient.map_err(|error| format!("users.doc of {service_id}: {error}").into())
 }
 
 fn check(files: &[PathBuf], names: &Names<'_>) -> CommandResult {

@@ -1,14 +1,17 @@
-//! `longshore users`: shows or erases one user.
+//! `longshore users`: finds, shows or erases users.
 
-use super::{CommandResult, WorkspaceArgument, print};
+use super::confirm::Consent;
+use super::{CommandResult, WorkspaceArgument, print, table};
 use crate::app::App;
 use crate::config::Config;
 use crate::erase;
-use crate::users::find;
+use crate::users::find::{self, FindError};
 use crate::users::record;
+use crate::users::search::{self, FoundUser};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
+  longshore users find \"+49 151 12345678\"
   longshore users show ann@acme.example
   longshore users delete customer-17 customer-18")]
 pub struct Arguments {
@@ -18,6 +21,24 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
+    /// Find users by an identifier of any kind
+    ///
+    /// An external_id, a service_id (also of a user who was merged), an alias as LABEL:NAME, an
+    /// email address or a phone number. Exits with 1 if there is no such user.
+    #[command(after_help = "Examples:
+  longshore users find ann@acme.example
+  longshore users find \"+49 151 12345678\"
+  longshore users find crm:4711 --json")]
+    Find {
+        /// The identifier
+        #[arg(value_name = "ID")]
+        id: String,
+        #[command(flatten)]
+        workspace: WorkspaceArgument,
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
     /// Show one user's stored record
     #[command(after_help = "Example:\n  longshore users show ann@acme.example")]
     Show {
@@ -31,14 +52,20 @@ enum Command {
         json: bool,
     },
     /// Erase users with all their data
-    #[command(after_help = "Example:\n  longshore users delete customer-17 customer-18")]
+    ///
+    /// Asks on a terminal. The erasure cannot be undone.
+    #[command(after_help = "Examples:
+  longshore users delete customer-17 customer-18 --dry-run
+  longshore users delete customer-17 customer-18")]
     Delete {
         /// External_ids, service_ids or emails
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
         #[command(flatten)]
         workspace: WorkspaceArgument,
-        /// Print one JSON object per line: erased or not, and why
+        #[command(flatten)]
+        consent: Consent,
+        /// Print one JSON object: the erased users, and the others with the reasons
         #[arg(long)]
         json: bool,
     },
@@ -47,16 +74,79 @@ enum Command {
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let app = super::open(config).await?;
     match arguments.command {
+        Command::Find { id, workspace, json } => find(&app, &workspace, &id, json).await,
         Command::Show { id, workspace, json } => show(&app, &workspace, &id, json).await,
-        Command::Delete { ids, workspace, json } => delete(&app, &workspace, &ids, json).await,
+        Command::Delete { ids, workspace, consent, json } => {
+            if consent.needs_effects() && !confirm(&app, &workspace, &ids, &consent, json).await? {
+                return Ok(());
+            }
+            delete(&app, &workspace, &ids, json).await
+        }
     }
+}
+
+async fn find(app: &App, workspace: &WorkspaceArgument, id: &str, json: bool) -> CommandResult {
+    let mut tx = app.store.snapshot().await?;
+    let workspace = workspace.find(&mut tx).await?;
+    let found = search::search(&mut tx, workspace.id, id).await?;
+    if found.is_empty() {
+        let expected = "an external_id, a service_id, an alias as LABEL:NAME, an email address or \
+                        a phone number";
+        return Err(format!(
+            "no user of workspace {} has the identifier {id:?} ({expected})",
+            workspace.name
+        )
+        .into());
+    }
+    let headers = ["SERVICE ID", "FOUND BY", "EXTERNAL ID", "EMAIL"];
+    table::print(json, "users", headers, &found, |user: &FoundUser| {
+        [
+            table::text(user.service_id),
+            table::text(user.found_by.name()),
+            table::optional(user.external_id.as_deref().map(table::text)),
+            table::optional(user.email.as_deref().map(table::text)),
+        ]
+    })
 }
 
 async fn show(app: &App, workspace: &WorkspaceArgument, id: &str, json: bool) -> CommandResult {
     let workspace = workspace.find(&mut app.store.snapshot().await?).await?;
     let shown = find::show(&app.store, &app.clock, &workspace, id).await?;
-    println!("{}", if json { shown } else { record::pretty(&shown) });
+    println!("{}", if json { shown } else { table::printable(&record::pretty(&shown)) });
     Ok(())
+}
+
+/// Whether to erase the users, which it shows. A dry run fails if a user cannot be identified.
+async fn confirm(
+    app: &App,
+    workspace: &WorkspaceArgument,
+    ids: &[String],
+    consent: &Consent,
+    json: bool,
+) -> CommandResult<bool> {
+    let mut tx = app.store.snapshot().await?;
+    let workspace = workspace.find(&mut tx).await?;
+    let (mut effects, mut failed) = (Vec::new(), 0);
+    for id in ids {
+        match find::identify(&mut tx, workspace.id, id).await {
+            Ok(service_id) => effects.push(format!(
+                "erases {id} ({service_id}) of workspace {}: the profile, activity, messages and \
+                 cards",
+                workspace.name
+            )),
+            Err(FindError::Store(error)) => return Err(error.into()),
+            Err(error) => {
+                failed += 1;
+                effects.push(format!("does not erase {id}: {error}"));
+            }
+        }
+    }
+    drop(tx);
+    let is_given = consent.is_given(json, &effects)?;
+    if !is_given {
+        print::all_done(failed, ids.len(), "would not be erased")?;
+    }
+    Ok(is_given)
 }
 
 async fn delete(

@@ -27,6 +27,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let service = Service::start(config, Process::worker(roles)).await?;
     let mut result = Ok(());
     if service.wait_until_set_up().await? {
+        tracing::info!(?roles, "worker started");
         result = service.work(roles).await;
     }
     service.stop().await;

@@ -18,6 +18,10 @@ const MAX_WAITING_BYTES: usize = 1 << 20;
 /// lines of several processes do not mix (`PIPE_BUF`).
 const PIECE: usize = 4_096;
 
+/// How long lines wait for others, so that many lines need few writes, and each does not wake the
+/// thread.
+const GATHER: Duration = Duration::from_millis(5);
+
 /// How long the end of a process waits for a reader that reads nothing.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -40,6 +44,8 @@ pub struct Lines {
 #[derive(Default)]
 struct State {
     waiting: VecDeque<u8>,
+    /// How many wait for all lines to be written.
+    flushing: usize,
     /// Whether a piece that is no longer in `waiting` is being written.
     is_writing: bool,
     /// Pieces that were written, or could not be.
@@ -98,14 +104,24 @@ impl Write for &Lines {
         if state.waiting.len() + event.len() > MAX_WAITING_BYTES {
             state.dropped += 1;
         } else {
+            let before = state.waiting.len();
             state.waiting.extend(event);
-            self.changed.notify_all();
+            if before == 0 || (before < PIECE && state.is_due()) {
+                self.changed.notify_all();
+            }
         }
         Ok(event.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl State {
+    /// Whether the lines do not wait for others.
+    fn is_due(&self) -> bool {
+        self.waiting.len() >= PIECE || self.flushing > 0
     }
 }
 
@@ -149,6 +165,7 @@ impl Lines {
         while state.waiting.is_empty() {
             self.changed.wait(&mut state);
         }
+        self.changed.wait_while_for(&mut state, |state| !state.is_due(), GATHER);
         let is_end = |byte: &u8| *byte == b'\n';
         let limit = state.waiting.len().min(PIECE);
         let last_end = state.waiting.range(..limit).rposition(is_end);
@@ -163,6 +180,8 @@ impl Lines {
     fn flush_with(&self, timeout: Duration, max_wait: Duration) {
         let began = Instant::now();
         let mut state = self.state.lock();
+        state.flushing += 1;
+        self.changed.notify_all();
         while !state.waiting.is_empty() || state.is_writing {
             let written = state.written;
             let timeout = timeout.min(max_wait.saturating_sub(began.elapsed()));
@@ -171,9 +190,10 @@ impl Lines {
             };
             let waited = self.changed.wait_while_for(&mut state, is_busy, timeout);
             if waited.timed_out() || began.elapsed() >= max_wait {
-                return;
+                break;
             }
         }
+        state.flushing -= 1;
     }
 }
 

@@ -1,4 +1,4 @@
-//! Old data that workers delete, and how often.
+//! Old data that workers delete or complete, and how often.
 //!
 //! Other old data:
 //!
@@ -18,13 +18,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Role, spawn};
 use crate::app::App;
+use crate::engine::batches::dead_letters;
 use crate::messages::channels::cards;
 use crate::messages::dispatch;
 use crate::{catalogs, transactional};
 use kit::retry;
 use store::StoreError;
 
-/// Old rows of one domain, which defines how long they are kept.
+/// Work on old rows of one domain, which defines how long they are kept.
 struct Sweep {
     role: Role,
     every: Duration,
@@ -32,12 +33,18 @@ struct Sweep {
     pass: for<'a> fn(&'a App, &'a CancellationToken) -> BoxFuture<'a, Result<(), StoreError>>,
 }
 
-const SWEEPS: [Sweep; 4] = [
+const SWEEPS: [Sweep; 5] = [
     Sweep {
         role: Role::Catalogs,
         every: Duration::from_secs(600),
         failed: "cannot delete old records of catalog edits; retrying",
         pass: |app, stop| Box::pin(catalogs::sweep::sweep(app, stop)),
+    },
+    Sweep {
+        role: Role::Ingest,
+        every: Duration::from_secs(60),
+        failed: "cannot determine the workspaces of dead letters; retrying",
+        pass: |app, stop| Box::pin(dead_letters::determine_workspaces(&app.store, stop)),
     },
     Sweep {
         role: Role::Messages,

@@ -150,7 +150,7 @@ impl World {
     /// Applied items, and how many are unknown with the ids of some, of each record of a catalog.
     async fn records(&self, catalog: i32) -> Vec<(i32, i32, String)> {
         let mut tx = self.app.store.snapshot().await.unwrap();
-        let records = rows::latest_edits(&mut tx, catalog, 100).await.unwrap();
+        let records = rows::latest_edits(&mut tx, catalog, None, 100).await.unwrap();
         assert!(records.iter().all(|record| record.request_id == "a-request"), "{records:?}");
         let record = |row: rows::EditRow| (row.applied, row.unknown, row.unknown_ids);
         records.into_iter().map(record).collect()

@@ -333,12 +333,29 @@ async fn a_slow_receiver_holds_up_no_other(store: TestStore) {
         world.wait_for(id, State::Delivered).await;
     }
     let mut tx = world.app().store.snapshot().await.unwrap();
-    let filter =
-        Filter { state: Some(State::Delivered), workspace: None, subject: None, limit: 100 };
+    let filter = Filter {
+        state: Some(State::Delivered),
+        workspace: None,
+        subject: None,
+        after: None,
+        limit: 100,
+    };
     assert_eq!(deliveries::list(&mut tx, &filter).await.unwrap().len(), 2);
-    let filter = Filter { state: None, workspace: Some("acme".into()), subject: None, limit: 5 };
+    let filter = Filter {
+        state: None,
+        workspace: Some("acme".into()),
+        subject: None,
+        after: None,
+        limit: 5,
+    };
     assert_eq!(deliveries::list(&mut tx, &filter).await.unwrap().len(), 5);
-    let filter = Filter { state: None, workspace: Some("other".into()), subject: None, limit: 5 };
+    let filter = Filter {
+        state: None,
+        workspace: Some("other".into()),
+        subject: None,
+        after: None,
+        limit: 5,
+    };
     assert!(deliveries::list(&mut tx, &filter).await.unwrap().is_empty());
     tx.commit().await.unwrap();
     world.close().await;

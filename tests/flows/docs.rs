@@ -1,6 +1,7 @@
 //! The book in docs/: its pages, and the words of its prose.
 
 mod paths;
+mod pictures;
 mod topics;
 
 use std::collections::BTreeSet;

@@ -374,6 +374,10 @@ async fn receivers_fail() {
     assert!(row["last_error"].as_str().is_some_and(|error| !error.is_empty()), "{row}");
     let listed = scene.fleet.run(&["deliveries", "list", "--json"]).await;
     assert_eq!(listed.lines().count(), 2);
+    let latest: Value = serde_json::from_str(listed.lines().next().expect("a row")).expect("JSON");
+    let latest = latest["id"].as_str().expect("an id");
+    let next = scene.fleet.run(&["deliveries", "list", "--after", latest, "--json"]).await;
+    assert!(next.lines().count() == 1 && !next.contains(latest), "{next}");
     // The first one came once more after its success, if ever: it did not.
     assert_eq!(receiver.received().len(), 4);
     scene.fleet.close().await;

@@ -67,14 +67,27 @@ async fn operators_list_all_workspaces(backend: Backend) {
     }
     assert!(fleet.run(&["export", "status", &newest]).await.contains("beta"));
     // What has ended cannot be cancelled, and nobody has an unknown one.
-    for arguments in [["export", "cancel", &newest], ["export", "status", "unknown"]] {
-        assert_eq!(fleet.command(&arguments).await.status.code(), Some(1), "{arguments:?}");
+    let unknown = format!("{}-1795249527", uuid::Uuid::nil());
+    for (arguments, status) in [
+        (["export", "cancel", &newest], 1),
+        (["export", "status", &unknown], 1),
+        (["export", "status", "unknown"], 2),
+    ] {
+        assert_eq!(fleet.command(&arguments).await.status.code(), Some(status), "{arguments:?}");
     }
+    let dry_run = ["export", "cancel", &newest, "--dry-run"];
+    assert_eq!(fleet.command(&dry_run).await.status.code(), Some(1));
+    // Page by page.
+    assert_eq!(prefixes(&list(&fleet, &["--limit", "1", "--after", &newest]).await), [&oldest]);
+    assert!(list(&fleet, &["--after", &oldest]).await.is_empty());
     // With a key, it is the workspace's list, without the operator's filters.
     let with_key = ["--url", fleet.base(), "--key", acme.key(), "--json"];
     let own = fleet.run(&[&["export", "list"][..], &with_key].concat()).await;
-    let own: Vec<Value> = serde_json::from_str(&own).expect("an array");
+    let own: Vec<Value> =
+        own.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(prefixes(&own), [&oldest]);
+    let after = [&["export", "list", "--after", &oldest][..], &with_key].concat();
+    assert_eq!(fleet.run(&after).await, "");
     let filtered = [&["export", "list", "--workspace", "acme"][..], &with_key].concat();
     assert_eq!(fleet.command(&filtered).await.status.code(), Some(2));
     fleet.close().await;

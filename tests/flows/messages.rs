@@ -6,6 +6,8 @@ mod conversions;
 #[cfg(debug_assertions)]
 mod crashes;
 mod dispatch;
+mod dispatch_commands;
+mod dispatches_api;
 mod email_templates;
 mod erasing;
 mod external_data;

@@ -18,6 +18,7 @@ fn filled(path: &str) -> String {
     path.replace("{object_prefix}", &format!("{UNKNOWN}-1"))
         .replace("{catalog_name}", "none")
         .replace("{item_id}", "none")
+        .replace("{dispatch_id}", &UNKNOWN.replace('-', ""))
         .replace("{id}", UNKNOWN)
         .replace("{campaign_id}", UNKNOWN)
         .replace("{path}", "a/b")

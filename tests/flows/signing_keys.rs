@@ -364,8 +364,8 @@ async fn the_keys_are_served_to_everyone(world: World) {
 }
 
 async fn the_commands_list_and_rotate(world: World) {
-    let (out, _) = world.run(&["signing-key", "list"]).await;
-    assert_eq!(out, "No signing keys.\n");
+    let (out, error) = world.run(&["signing-key", "list"]).await;
+    assert_eq!((out.as_str(), error.as_str()), ("", "No signing keys.\n"));
     world.apply("workspace: acme\n").await;
     let workspace = world.workspace().await;
     let (_, _, before) = world.served("acme").await;

@@ -44,8 +44,8 @@ impl World {
     }
 
     async fn listed(&self, workspace: &str) -> Vec<String> {
-        let arguments = ["invalid-numbers", "list", "--workspace", workspace, "--json"];
-        let lines = self.place.printed(&arguments).await;
+        let list = ["invalid-numbers", "list", "--workspace", workspace, "--json"];
+        let lines = self.place.printed(&[&list[..], &["--limit", "5000"]].concat()).await;
         let lines = lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.map(|line| line["number"].as_str().unwrap().to_owned()).collect()
     }

@@ -6,14 +6,16 @@
 
 mod estimate;
 mod sample;
+mod segment;
 mod test_write;
 
-use std::time::Duration;
+pub use estimate::Users as EstimatedUsers;
+pub(crate) use segment::sample_users;
+pub use segment::{SegmentSample, sample_segment};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::time::timeout;
 use uuid::Uuid;
 
 use self::estimate::{Estimate, Measured, Speed, Users};
@@ -27,6 +29,7 @@ use super::project::Projector;
 use super::request::{ExportOptions, RequestedUsers};
 use super::{Audience, ExportError, Failure, Format, api, destination, rows, warnings};
 use gateway::formats::SuccessText;
+use gateway::memory::Turns;
 use gateway::workspaces::storage::{self, AZURE, S3, URL};
 use gateway::workspaces::{StorageError, Workspace};
 use gateway::{ApiError, Caller};
@@ -35,29 +38,26 @@ use proof::fields::FieldSet;
 use runtime::fairness::{Holder, Reservation, SLOT_BYTES, SharedMemory};
 use store::{Tx, to_json};
 
-/// Estimates of this process at the same time: each reads users, and computes. One workspace uses at
-/// most half.
+/// Estimates of this process at the same time, of exports and of segments: each reads users, and
+/// computes. One workspace uses at most half.
 const ESTIMATES: usize = 4;
 
 /// Test writes of this process at the same time: each may wait for a slow storage.
 const TEST_WRITES: usize = 16;
-
-/// How long an estimate waits for others.
-const WAIT: Duration = Duration::from_secs(5);
 
 /// Past exports that are older say little about the users of now.
 const PAST_DAYS: i64 = 30;
 
 /// What the dry runs of a process share.
 pub(crate) struct DryRunSlots {
-    estimates: SharedMemory,
+    estimates: Turns,
     test_writes: SharedMemory,
 }
 
 impl Default for DryRunSlots {
     fn default() -> Self {
         Self {
-            estimates: SharedMemory::halves(ESTIMATES * SLOT_BYTES),
+            estimates: Turns::new(ESTIMATES),
             test_writes: SharedMemory::halves(TEST_WRITES * SLOT_BYTES),
         }
     }
@@ -69,8 +69,7 @@ impl DryRunSlots {
         let holder = Holder::Workspace(workspace);
         let test_write = self.test_writes.try_reserve(holder, SLOT_BYTES);
         let test_write = test_write.ok_or(ApiError::Overloaded)?;
-        let estimate = timeout(WAIT, self.estimates.reserve(holder, SLOT_BYTES)).await;
-        Ok((estimate.map_err(|_| ApiError::Overloaded)?, test_write))
+        Ok((self.estimates.wait(workspace).await?, test_write))
     }
 }
 
@@ -278,6 +277,7 @@ async fn estimate(
         shape: request.shape(),
         users_per_file,
         now: app.clock.now(),
+        kept: 0,
     };
     let sample: Sample = sample::take(&app.cores, spec, tx, slot).await?;
     let users = estimate::users(&sample, has_condition);

@@ -1,6 +1,6 @@
 //! `POST /users/export/ids`: the records of up to 50 named users, in the response.
 
-mod records;
+pub(crate) mod records;
 mod request;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -107,8 +107,28 @@ async fn export(
     let projector = Projector::for_days(&set, window(app.clock.today()), currency, rates);
     let mut memory = ResponseMemory::reserve(&app, workspace.id)?;
     let mut records = Records::new(projector);
+    let users = (workspace.id, &ids[..]);
+    append_users(&app, &mut tx, users, set.needs_activity(), &mut records, &mut memory).await?;
+    tx.commit().await?;
+    let invalid_user_ids: Vec<Value> =
+        given.into_iter().zip(&found).filter(|(_, ids)| ids.is_empty()).map(|(id, _)| id).collect();
+    tracing::info!(users = records.users, unknown = invalid_user_ids.len(), "users exported");
+    let json = [(header::CONTENT_TYPE, "application/json")];
+    let body = memory.hold(records.finish(invalid_user_ids)?);
+    Ok((StatusCode::CREATED, json, body).into_response())
+}
+
+/// Appends the records of a workspace's users, some at a time.
+pub(crate) async fn append_users(
+    app: &App,
+    tx: &mut Tx,
+    (workspace, ids): (i32, &[Uuid]),
+    needs_activity: bool,
+    records: &mut Records,
+    memory: &mut ResponseMemory,
+) -> Result<(), ApiError> {
     for ids in ids.chunks(PAGE) {
-        let page = read_users(&mut tx, workspace.id, ids, set.needs_activity()).await?;
+        let page = read_users(tx, workspace, ids, needs_activity).await?;
         let stored: usize = page.iter().map(ReadUser::bytes).sum();
         let mut append = || page.iter().for_each(|user| records.append(&user.row()));
         if stored > INLINE_BYTES {
@@ -118,13 +138,7 @@ async fn export(
         }
         memory.grow(records.bytes())?;
     }
-    tx.commit().await?;
-    let invalid_user_ids: Vec<Value> =
-        given.into_iter().zip(&found).filter(|(_, ids)| ids.is_empty()).map(|(id, _)| id).collect();
-    tracing::info!(users = records.users, unknown = invalid_user_ids.len(), "users exported");
-    let json = [(header::CONTENT_TYPE, "application/json")];
-    let body = memory.hold(records.finish(invalid_user_ids)?);
-    Ok((StatusCode::CREATED, json, body).into_response())
+    Ok(())
 }
 
 fn too_many_users() -> ApiError {

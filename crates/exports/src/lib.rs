@@ -11,7 +11,8 @@
 //! | [`api`], [`request`], `destination`, `warnings` | the endpoints; the request and its checks |
 //! | [`status`], `list` | the status; cancelling; the list |
 //! | [`overview`], `list_rows` | the operator's list, over all workspaces |
-//! | `dry_run`, `dry_run_rows` | estimates an export instead of creating it |
+//! | [`repeat`] | requests an ended export again, for an operator |
+//! | [`dry_run`], `dry_run_rows` | estimates an export instead of creating it; counts and samples a segment |
 //! | [`events`], `streams`, `watched`, [`app`] | the status as server-sent events; the state that streams share |
 //! | [`ids`] | the records of named users, in a response |
 //! | [`intake`] | writes a job, and starts its planning |
@@ -21,6 +22,7 @@
 //! | [`part`], `pack`, `chunk`, [`project`], [`archive`], [`deflate`], `spill` | a part: read, projected, compressed, written, counted |
 //! | [`finish`], `proof_objects`, `callback` | moves the files, or builds the ZIP behind `url`; what proves that it is complete; the callback |
 //! | [`download`], `conditions`, `range` | the download of the ZIP |
+//! | [`segments`] | the size of a segment, and a sample of its users |
 //! | `allowed_signers`, `record_schema` | for readers: the public keys that sign exports; the schema of a line |
 //! | `notifications`, [`late`] | who else is notified of an end; exports that take too long |
 //! | [`cleanup`] | deletes leftover files, repeatedly |
@@ -72,7 +74,7 @@ mod conditions;
 mod count_rows;
 mod destination;
 pub mod download;
-mod dry_run;
+pub mod dry_run;
 mod dry_run_rows;
 mod error;
 pub mod events;
@@ -91,8 +93,10 @@ pub mod plan;
 mod proof_objects;
 mod range;
 mod record_schema;
+pub mod repeat;
 pub mod request;
 pub mod rows;
+pub mod segments;
 pub mod state;
 pub mod status;
 pub mod storage_health;

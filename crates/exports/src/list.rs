@@ -16,11 +16,8 @@ use super::audience::{CONTROL_GROUP, PERMISSIONS, SEGMENT};
 use super::status::{Status, example_status};
 use super::{Job, rows};
 use gateway::app::App;
+use gateway::paging::{self, CURSOR};
 use gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter};
-
-/// Default and maximum number of jobs on a page of the list.
-const PAGE: i64 = 20;
-const LARGEST_PAGE: i64 = 100;
 
 pub(super) fn routes() -> Routes<App> {
     let exports = gateway::protected_by_any(PERMISSIONS, get(list));
@@ -28,23 +25,13 @@ pub(super) fn routes() -> Routes<App> {
 }
 
 fn describe_list() -> Operation {
-    let limit = json!({
-        "type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": PAGE,
-    });
-    let operation = Operation::new(Method::GET, "listExports", TAG, "List exports, newest first")
+    Operation::new(Method::GET, "listExports", TAG, "List exports, newest first")
         .by(Access::AnyKey(&PERMISSIONS))
-        .in_query("limit", "Number of exports per page.", limit)
-        .in_query(
-            "cursor",
-            "The `next_cursor` of the previous page.",
-            json!({ "type": "string", "minLength": 1 }),
-        )
+        .takes_cursor("exports")
         .returns::<Page>(StatusCode::OK, "A page.")
         .with_example(
             json!({ "exports": [example_status()], "next_cursor": "MTc5NTI0OTc2ODkxMCAwMWEx" }),
-        );
-    let wrong = ["limit=0"];
-    operation.refuses_some(wrong.map(read_page), "A parameter is invalid or repeated")
+        )
 }
 
 /// `GET /users/export?limit&cursor`: newest first.
@@ -70,14 +57,8 @@ async fn list(
 
 /// The page size and the position after which it starts; the error names the parameter.
 fn read_page(query: &str) -> Result<(i64, rows::ListPosition), String> {
-    let expected = format!("a whole number from 1 to {LARGEST_PAGE}");
-    let limit = parameter(query, "limit", &expected, |text| {
-        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-        let limit = text.parse().ok().filter(|_| is_number);
-        limit.filter(|limit| (1..=LARGEST_PAGE).contains(limit))
-    })?;
-    let after = parameter(query, "cursor", "a next_cursor of this list", read_cursor)?;
-    Ok((limit.unwrap_or(PAGE), after.unwrap_or(rows::ListPosition::START)))
+    let after = parameter(query, "cursor", CURSOR, read_cursor)?;
+    Ok((paging::limit(query)?, after.unwrap_or(rows::ListPosition::START)))
 }
 
 /// A page of the list.

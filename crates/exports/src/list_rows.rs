@@ -53,13 +53,14 @@ pub(super) async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<(Job, Progr
     };
     let clauses = format!(
         "WHERE id IN (SELECT id FROM export_jobs
-             WHERE {workspace} AND requested_at >= $2 AND requested_at <= $3 {states} {audience}
+             WHERE {workspace} AND requested_at >= $2 AND requested_at <= $3
+               AND ($5 IS NULL OR id < $5) {states} {audience}
              ORDER BY {order} LIMIT $4)
          ORDER BY {order}"
     );
     on!(tx, c => sqlx::query_as::<_, JobRow>(select_small_jobs(&clauses))
         .bind(filter.workspace).bind(filter.since.unwrap_or(i64::MIN))
-        .bind(filter.until.unwrap_or(i64::MAX)).bind(i64::from(filter.limit))
+        .bind(filter.until.unwrap_or(i64::MAX)).bind(i64::from(filter.limit)).bind(filter.before)
         .fetch_all(c).await?)
     .into_iter()
     .map(read)

@@ -2,6 +2,7 @@
 //! and marks for those that need a look (docs/runbooks/export-slow.md).
 
 use serde::Serialize;
+use uuid::Uuid;
 
 use super::status::{Rate, Status, rate};
 use super::{Audience, Job, Progress, State, list_rows, rows};
@@ -54,6 +55,8 @@ pub struct Filter {
     /// The first and the last time of the request, in milliseconds since the epoch.
     pub since: Option<i64>,
     pub until: Option<i64>,
+    /// Only jobs before the one with this id.
+    pub before: Option<Uuid>,
     pub limit: u32,
 }
 
@@ -171,8 +174,6 @@ fn usual_rate(speeds: Vec<(i64, i64)>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
     use crate::Format;
 

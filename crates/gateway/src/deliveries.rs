@@ -21,7 +21,9 @@
 //! given up at the next attempt. A postback goes to the URL that is declared at the attempt, and is
 //! given up if there is none.
 
+pub mod api;
 mod attempt;
+mod list_rows;
 mod rows;
 mod send;
 
@@ -190,6 +192,8 @@ pub struct Filter {
     pub workspace: Option<String>,
     /// Their subject: an export's object_prefix, a transactional email's dispatch_id.
     pub subject: Option<String>,
+    /// Only those after this one, in the order of the list.
+    pub after: Option<Uuid>,
     pub limit: u32,
 }
 
@@ -274,13 +278,18 @@ async fn offer_next(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
 pub async fn resend(app: &App, id: Uuid) -> Result<(), DeliveryError> {
     let mut tx = app.store.write().await?;
     let delivery = rows::by_id(&mut tx, id).await?.ok_or(DeliveryError::Unknown(id))?;
-    let now = app.clock.now_ms();
-    if !rows::reopen(&mut tx, id, now, now + retry_ms(&app.config)).await? {
-        return Err(DeliveryError::Pending(id));
-    }
-    delivery.offer(&mut tx).await?;
+    reopen(app, &mut tx, &delivery).await?;
     tx.commit().await?;
     Ok(())
+}
+
+/// Makes an ended delivery pending, and offers it to the workers.
+async fn reopen(app: &App, tx: &mut Tx, delivery: &Delivery) -> Result<(), DeliveryError> {
+    let now = app.clock.now_ms();
+    if !rows::reopen(tx, delivery.id, now, now + retry_ms(&app.config)).await? {
+        return Err(DeliveryError::Pending(delivery.id));
+    }
+    Ok(delivery.offer(tx).await?)
 }
 
 /// The receiver of a URL: the same for one scheme, host and port, so that a slow receiver delays no

@@ -80,6 +80,40 @@ impl<T: JsonSchema, const MIN: usize, const MAX: usize> JsonSchema for List<T, M
     }
 }
 
+/// The maximum number of entries of a response, in the body of its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "u64")]
+pub struct Limit<const DEFAULT: i64, const MAX: i64>(pub i64);
+
+impl<const DEFAULT: i64, const MAX: i64> Default for Limit<DEFAULT, MAX> {
+    fn default() -> Self {
+        Self(DEFAULT)
+    }
+}
+
+impl<const DEFAULT: i64, const MAX: i64> TryFrom<u64> for Limit<DEFAULT, MAX> {
+    type Error = String;
+
+    fn try_from(limit: u64) -> Result<Self, String> {
+        let limit = i64::try_from(limit).ok().filter(|limit| (1..=MAX).contains(limit));
+        limit.map(Self).ok_or_else(|| format!("must be 1 to {MAX}"))
+    }
+}
+
+impl<const DEFAULT: i64, const MAX: i64> JsonSchema for Limit<DEFAULT, MAX> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Limit".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": 1, "maximum": MAX, "default": DEFAULT })
+    }
+}
+
 /// Pattern of strings without NUL characters.
 pub const NO_NUL: &str = r"^[^\u0000]*$";
 

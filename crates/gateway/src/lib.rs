@@ -7,7 +7,7 @@
 //! | `serve`, `eviction`, `request`, `path` | connections and their limits; each request in its own task |
 //! | `auth`, [`address`], [`limits`], [`refused`] | keys, clients' addresses, rate limits |
 //! | [`memory`] | the slots and the memory that requests share |
-//! | `body`, `coding`, `value`, [`fields`], [`formats`], [`query`] | bodies, their fields, and parameters |
+//! | `body`, `coding`, `value`, [`fields`], [`formats`], [`query`], [`paging`] | bodies, their fields, and parameters; pages of lists |
 //! | [`error`], `code`, `refusal`, [`scim`] | errors as responses, also in the format of SCIM |
 //! | [`idempotency`] | `Idempotency-Key`: stored responses |
 //! | [`openapi`] | routes with their descriptions, and the document generated from these |
@@ -41,6 +41,7 @@ pub mod idempotency;
 pub mod limits;
 pub mod memory;
 pub mod openapi;
+pub mod paging;
 mod path;
 pub mod query;
 mod refusal;
@@ -66,7 +67,7 @@ pub use eviction::Connection;
 pub use idempotency::IdempotencyKey;
 pub use memory::{reserve_slot, reserve_stream};
 pub use openapi::{Access, Operation, Routes};
-pub use query::{parameter, time_parameter};
+pub use query::{parameter, time_parameter, time_range};
 pub use request::RequestId;
 pub use serve::{BindError, HEAD_BYTES, bind, no_path, router, serve};
 

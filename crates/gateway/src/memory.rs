@@ -1,8 +1,10 @@
 //! The capacity of a process for requests: memory for bodies, and slots for requests in progress.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use super::{ApiError, count_refused};
 use crate::app::App;
@@ -58,4 +60,42 @@ fn reserve(slots: &SharedMemory, workspace: i32) -> Result<Reservation, ApiError
         count_refused("busy");
         ApiError::Overloaded
     })
+}
+
+/// Turns at expensive work. A workspace may have as many as it leaves free: one of three, two of
+/// four.
+pub struct Turns(SharedMemory);
+
+impl Turns {
+    /// How long a request waits for its turn.
+    const WAIT: Duration = Duration::from_secs(5);
+
+    pub fn new(count: usize) -> Self {
+        Self(SharedMemory::halves(count * SLOT_BYTES))
+    }
+
+    /// Waits for a turn of the workspace; 503 if that takes too long.
+    pub async fn wait(&self, workspace: i32) -> Result<Reservation, ApiError> {
+        let turn = self.0.reserve(Holder::Workspace(workspace), SLOT_BYTES);
+        timeout(Self::WAIT, turn).await.map_err(|_| {
+            count_refused("turns");
+            ApiError::Overloaded
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workspace_leaves_turns_to_others() {
+        let turns = Turns::new(3);
+        let take = |workspace| turns.0.try_reserve(Holder::Workspace(workspace), SLOT_BYTES);
+        let first = take(1);
+        assert!(first.is_some() && take(1).is_none());
+        assert!(take(2).is_some(), "others have theirs");
+        drop(first);
+        assert!(take(1).is_some());
+    }
 }

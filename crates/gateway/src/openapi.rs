@@ -1,6 +1,7 @@
 //! The API as OpenAPI: `GET /openapi.json` (3.1) for validators and tests, `GET /openapi-3.0.json`
-//! for code generators, `GET /docs` for people. The gateway generates the first one when it starts;
-//! `longshore reference` converts that to the second one, which is built into the program.
+//! for code generators, `GET /docs` for people, and `GET /`, which names these. The gateway generates
+//! the first one when it starts; `longshore reference` converts that to the second one, which is built
+//! into the program.
 //!
 //! Each route is declared together with the description of its methods ([`Routes::route`]), so the
 //! document is complete. Its content comes from the code that checks requests: limits are the same
@@ -10,6 +11,8 @@
 mod access;
 mod conditions;
 mod document;
+mod front_page;
+mod introduction;
 mod operation;
 mod page;
 mod samples;
@@ -133,7 +136,7 @@ fn with_settings(openapi_30: &str, document: &Value) -> Value {
     openapi_30
 }
 
-/// The routes that serve the document in both versions, and the page that shows it.
+/// The routes that serve the document in both versions, the page that shows it, and the front page.
 fn own_routes(document: String, openapi_30: String) -> Routes {
     let serve = |text: Static, name: HeaderName, value: HeaderValue| {
         let header = [(name, value)];
@@ -145,6 +148,7 @@ fn own_routes(document: String, openapi_30: String) -> Routes {
     let html = Static::new("text/html; charset=utf-8", page::html());
     let script = Static::compressed("text/javascript; charset=utf-8", page::SCRIPT_GZIP);
     Routes::new()
+        .route("/", front_page::route(), [front_page::operation()])
         .route(
             "/openapi.json",
             serve(json, CONTENT_SECURITY_POLICY, deny_all.clone()),

@@ -1,7 +1,12 @@
 //! Parameters in the URL.
 
+use std::ops::Range;
+
 use kit::clock::parse_time;
 use url::form_urlencoded;
+
+use crate::Operation;
+use crate::formats::{Time, schema_of};
 
 /// The number of the requested page, from 0. A number that is too large is also that of a page
 /// after the last one.
@@ -38,4 +43,29 @@ pub fn time_parameter(query: &str, name: &str) -> Result<Option<i64>, String> {
     let read = |text: &str| parse_time(text).map_err(|error| reason = Some(error)).ok();
     let time = parameter(query, name, "a date and time in ISO 8601", read);
     time.map_err(|error| reason.map_or(error, |reason| format!("{name}: {reason}")))
+}
+
+/// The range of the parameters `since` and `until`, which may be open on both ends. The error names
+/// the invalid one.
+pub fn time_range(query: &str) -> Result<Range<i64>, String> {
+    let since = time_parameter(query, "since")?.unwrap_or(i64::MIN);
+    let until = time_parameter(query, "until")?.unwrap_or(i64::MAX);
+    if since < until { Ok(since..until) } else { Err("since must be before until".into()) }
+}
+
+impl Operation {
+    /// Adds the parameters of [`time_range`]; `selected` is in the range, such as `dispatches
+    /// accepted`.
+    pub fn takes_time_range(self, selected: &str) -> Self {
+        self.in_query(
+            "since",
+            &format!("Only {selected} at this time or later. Encode a `+` as `%2B`."),
+            schema_of::<Time>(),
+        )
+        .in_query(
+            "until",
+            &format!("Only {selected} before this time."),
+            schema_of::<Time>(),
+        )
+    }
 }

@@ -34,9 +34,10 @@ pub fn count(number: u64, noun: &str) -> String {
 }
 
 /// `2,000`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
+pub fn grouped(number: impl Into<i128>) -> String {
+    let number: i128 = number.into();
+    let digits = number.unsigned_abs().to_string();
+    let mut text = String::from(if number < 0 { "-" } else { "" });
     for (at, digit) in digits.char_indices() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
@@ -90,6 +91,15 @@ pub fn about_field(path: &str, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn thousands_are_separated() {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (-1_234_567, "-1,234,567")]
+        {
+            assert_eq!(super::grouped(number), text);
+        }
+        assert_eq!(super::grouped(i64::MIN), "-9,223,372,036,854,775,808");
+    }
+
     #[test]
     fn finds_the_nearest_known_name() {
         let known = ["currency", "keys", "worker.lease_ms", "ip_allowlist"];

@@ -18,7 +18,7 @@ use super::request::{
     UNKNOWN_SEGMENT,
 };
 use super::when::PAST;
-use super::{live_activity, preview};
+use super::{dispatches, live_activity, preview};
 use crate::app::App;
 use content::campaigns;
 use gateway::formats::{Errors, SuccessText};
@@ -55,6 +55,7 @@ pub fn routes() -> Routes<App> {
         .route("/campaigns/trigger/send", route(TRIGGER, Endpoint::Trigger), [describe_trigger()])
         .merge(live_activity::api::routes())
         .merge(preview::routes())
+        .merge(dispatches::routes())
 }
 
 fn describe_send() -> Operation {
@@ -67,12 +68,16 @@ fn describe_send() -> Operation {
              250 requests per minute.",
         )
         .repeatable()
+        // Works in every workspace: content cards need no provider, and nothing is named that the
+        // workspace would have to declare.
         .takes::<SendRequest>(
-            "To listed users",
+            "A content card to a user",
             json!({
                 "external_user_ids": ["ann"],
-                "recipients": [{ "external_user_id": "bob", "trigger_properties": { "seats": 2 } }],
-                "campaign_id": CAMPAIGN, "send_id": "spring", "messages": webhook(),
+                "messages": { "content_card": {
+                    "type": "CLASSIC", "title": "Welcome, {{${first_name}}}",
+                    "description": "This card is shown for a day.", "time_to_live": 86_400,
+                } },
             }),
         )
         .returns::<Sent>(StatusCode::CREATED, "The request is durable.");
@@ -149,7 +154,8 @@ fn webhook() -> Value {
     }})
 }
 
-fn describe_message_errors(operation: Operation) -> Operation {
+/// The errors of a request with message objects.
+pub fn describe_message_errors(operation: Operation) -> Operation {
     let template = "line 1, column 7: `{{` is not closed";
     let wrong_template = ApiError::InvalidMany(
         format!("messages.webhook.body: {template}"),

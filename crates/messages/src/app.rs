@@ -6,6 +6,11 @@ use crate::channels::cards::CardWriter;
 use crate::channels::email::RelayPools;
 use crate::external::catalog::CatalogReads;
 use crate::external::content::Fetches;
+use gateway::memory::Turns;
+
+/// Requests of this process that count the messages of dispatches at the same time: each holds a
+/// connection to the database for up to some seconds. A workspace has half of them.
+const COUNTS: usize = 4;
 
 /// The app with the state of this layer. Cheap to clone.
 #[derive(Clone)]
@@ -23,6 +28,8 @@ pub struct State {
     pub(crate) fetches: Arc<Fetches>,
     /// Items and selections that templates read.
     pub(crate) catalog_reads: Arc<CatalogReads>,
+    /// The requests that count the messages of dispatches.
+    pub(crate) count_turns: Arc<Turns>,
 }
 
 gateway::layer!(content);
@@ -35,6 +42,7 @@ impl App {
             cards: Arc::default(),
             fetches: Arc::default(),
             catalog_reads: Arc::default(),
+            count_turns: Arc::new(Turns::new(COUNTS)),
         }))
     }
 }

@@ -23,10 +23,12 @@
 //! | file | is about |
 //! |---|---|
 //! | `intake`, `plan`, `part` | the three kinds of work: orders of the log, plans, parts |
-//! | `job`, `batch`, `named`, `left_out`, `capping` | which users of a part get which messages |
+//! | `job`, `batch`, `named`, `past`, `left_out`, `capping` | which users of a part get which messages |
 //! | `send`, `guard`, `settle`, `failure_log` | the attempts at messages, and their outcomes |
+//! | `explain` | why a user got no message |
 //! | `ending`, `report`, [`sweep`] | the end of a dispatch, later reports about its messages, its deletion |
 //! | `rows`, `part_rows`, `message_rows` | the SQL of dispatches, parts and messages |
+//! | `summary_rows`, `sent_to`, `recipient_rows` | the SQL of lists: dispatches, the audience of each, its messages by outcome |
 //! | `report_rows`, `inspect_rows`, `console_rows` | the SQL of statistics, of operators' queries, of the developer console |
 //! | [`state`], `error`, `telemetry` | states and counts, errors, metrics |
 //!
@@ -37,6 +39,7 @@ mod capping;
 mod console_rows;
 mod ending;
 mod error;
+mod explain;
 mod failure_log;
 mod guard;
 mod inspect_rows;
@@ -47,13 +50,17 @@ mod message_rows;
 mod named;
 mod part;
 mod part_rows;
+mod past;
 mod plan;
+mod recipient_rows;
 mod report;
 mod report_rows;
 mod rows;
 mod send;
+mod sent_to;
 mod settle;
 pub mod state;
+mod summary_rows;
 pub mod sweep;
 pub(crate) mod telemetry;
 
@@ -73,19 +80,28 @@ use store::{StoreError, Tx};
 pub use console_rows::{ConsoleRecord, console_records};
 pub use ending::cancel;
 pub use error::DispatchError;
-pub use inspect_rows::{MAX_COUNTED_MESSAGES, Reason, UserMessage, list_for_user, reasons};
+pub use explain::{Explanation, WhyNot, explain};
+pub use inspect_rows::{MAX_COUNTED_MESSAGES, Reason, reasons};
 pub use intake::OrderHandler;
 pub use left_out::LeftOut;
 pub use message_rows::erase_user;
 pub use part::{give_up as give_up_part, run as run_part};
 pub use plan::{give_up as give_up_plan, plan};
-pub use report::{Report, store_reports};
-pub use report_rows::shown_state;
-pub use report_rows::{
-    DispatchSummary, Receipt, Statistics, UnsentMessages, list, receipts, sent_at, statistics,
-    summary, unsent_messages,
+pub(crate) use recipient_rows::{
+    RecipientMessage, count_in_flight, count_outcomes, page as recipients, wait_for_batches,
 };
-pub use state::State;
+pub use recipient_rows::{RecipientPosition, count_users as count_recipients};
+pub use report::{Report, store_reports};
+pub(crate) use report_rows::{MAX_SUMMED_DISPATCHES, SendTotals, send_totals};
+pub use report_rows::{Receipt, Statistics, receipts, sent_at, statistics};
+pub use sent_to::DispatchAudience;
+pub use state::{MessageOutcome, State};
+pub use summary_rows::shown_state;
+pub(crate) use summary_rows::summary_of_workspace;
+pub use summary_rows::{
+    DispatchPage, DispatchSummary, Filter, ListPosition, UnsentMessages, list, summary,
+    unsent_messages,
+};
 
 /// Limits that all dispatches of a process share.
 pub struct Engine {

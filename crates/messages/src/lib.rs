@@ -11,6 +11,7 @@
 //! | [`api`], [`request`], [`recipient`], [`when`] | requests that send now or later; their listed users and their time |
 //! | [`order`] | an accepted request: the messages and their users, in the log and in a dispatch's row |
 //! | [`dispatch`] | sends an order to its users, in parts |
+//! | [`dispatches`] | the endpoints that show and cancel dispatches |
 //! | [`waves`] | the moments of a send at local times |
 //! | [`content`], [`personalization`] | the message objects of the API; the names in their [templates](template) |
 //! | [`external`] | data that templates request: catalog items, responses of servers |
@@ -30,6 +31,7 @@ pub mod app;
 pub mod channels;
 pub mod content;
 pub mod dispatch;
+pub mod dispatches;
 pub mod external;
 pub mod live_activity;
 pub mod order;

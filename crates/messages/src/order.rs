@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::Timing;
+use crate::dispatch::state::MessageOutcome;
 use kit::json::TreeObject;
 use store::documents::parsed_up_to;
 use store::{StoreError, text_enum};
@@ -50,7 +51,7 @@ pub struct Order {
 
 /// The newest version of an order that this program writes and reads. An order has the oldest
 /// version that can express it.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// An order to send messages.
 #[derive(Serialize, JsonSchema)]
@@ -65,7 +66,12 @@ pub struct Versioned<'a> {
 impl Order {
     /// JSON with its version, for the log and for rows.
     pub fn to_json(&self) -> String {
-        let v = if self.trigger_properties.is_some() { VERSION } else { 1 };
+        let v = match self {
+            // Never in the log.
+            Self { target: Target { recipients_of: Some(_), .. }, .. } => VERSION,
+            Self { trigger_properties: Some(_), .. } => 2,
+            _ => 1,
+        };
         serde_json::to_string(&Versioned { v, order: self }).expect("an order is JSON")
     }
 
@@ -107,6 +113,18 @@ pub struct Target {
     /// A connected audience, as JSON.
     #[schemars(with = "Option<Map<String, Value>>")]
     pub audience: Option<Value>,
+    /// Only the recipients of an earlier dispatch. Without other fields.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub recipients_of: Option<PastRecipients>,
+}
+
+/// The users for which an earlier dispatch has a message with one of these outcomes. That dispatch
+/// has ended, so that its messages are known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PastRecipients {
+    pub dispatch_id: Uuid,
+    pub outcomes: Vec<MessageOutcome>,
 }
 
 /// A listed user, with the data for this user only.

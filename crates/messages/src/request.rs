@@ -1,5 +1,6 @@
 //! Parses requests that send messages (docs/reference/api/send-messages.md).
 
+mod recipients;
 mod trigger;
 
 use std::collections::HashSet;
@@ -24,6 +25,7 @@ use kit::json::TreeObject;
 use kit::words::{about_field, beginning};
 use people::audience::Audience;
 
+pub use recipients::RecipientsSendRequest;
 pub use trigger::{ScheduleCampaignRequest, TriggerRequest};
 
 /// Maximum characters of a `send_id`.
@@ -311,7 +313,7 @@ impl To {
             send_id: self.send_id.map(|SendId(id)| id),
             problems,
             campaign_id: campaign.map(|(id, _)| id),
-            target: Target { users, segment_id, audience },
+            target: Target { users, segment_id, audience, recipients_of: None },
             messages,
             subscription_state: self.recipient_subscription_state.unwrap_or_default(),
             ignores_capping,

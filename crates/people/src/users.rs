@@ -18,7 +18,7 @@
 //! | [`scan`] | users in order: splitting into parts, and reading, for exports |
 //! | [`tokens`] | the owners of push tokens |
 //! | [`devices`] | removal of push tokens |
-//! | [`find`], [`mentions`] | finding one user; the users that a request mentions |
+//! | [`find`], [`mentions`], [`selector`] | finding one user; the users that a request mentions; the one that it is about |
 //! | [`phones`] | the phone numbers of users from before an upgrade |
 //! | [`recipient`] | a user as messages see them |
 //! | [`identifier`] | the identifiers of users in requests |
@@ -53,6 +53,8 @@ pub mod record;
 pub mod rows;
 pub mod sample;
 pub mod scan;
+pub mod search;
+pub mod selector;
 pub mod service_id;
 pub mod sweep;
 pub mod token_rows;

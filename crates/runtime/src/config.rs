@@ -9,7 +9,7 @@ mod data;
 mod load;
 pub mod network;
 
-pub use load::{is_setting, variable};
+pub use load::{Origin, ShownSetting, is_setting, variable};
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -6,12 +6,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use serde::Serialize;
 use uuid::Uuid;
 
 use super::rows::tokens as rows;
 use crate::app::App;
 use gateway::workspaces::keys::{self, KeyError};
-use kit::clock::Clock;
+use kit::clock::{Clock, serialize_optional_time, serialize_time};
 use kit::retry::Retry;
 use runtime::credentials::revoked::SecretKind;
 use runtime::credentials::{Credential, FindError, Hash, hash, random_secret};
@@ -71,17 +72,21 @@ pub struct NewToken<'a> {
 }
 
 /// A token in a list. Its secret is not stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TokenInfo {
     pub id: Uuid,
     pub name: String,
+    #[serde(skip)]
     pub(super) hash: Vec<u8>,
     pub allow: Vec<IpNet>,
     pub requires_origin: bool,
     pub declared: bool,
-    /// Milliseconds since the Unix epoch, as for the other times.
+    /// Milliseconds since the Unix epoch, as for the other times; ISO 8601 in JSON.
+    #[serde(serialize_with = "serialize_time")]
     pub created_at: i64,
+    #[serde(serialize_with = "serialize_optional_time")]
     pub last_used_at: Option<i64>,
+    #[serde(serialize_with = "serialize_optional_time")]
     pub revoked_at: Option<i64>,
 }
 

@@ -6,6 +6,7 @@
 //! | [`schedules`] | scheduled sends: created, changed and cancelled by requests, fired when due |
 //! | [`transactional`] | transactional emails, with separate resources, so that nothing else delays them |
 //! | [`inbound`] | reports about messages; unsubscribing |
+//! | [`user_messages`] | what a user got, and why not |
 //!
 //! It promises: a schedule or a transactional email is a row before its request gets a response,
 //! and the claim that makes a worker send it is written in the same transaction. A schedule is sent
@@ -18,3 +19,5 @@ pub mod app;
 pub mod inbound;
 pub mod schedules;
 pub mod transactional;
+mod user_message_rows;
+pub mod user_messages;

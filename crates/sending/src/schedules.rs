@@ -111,6 +111,8 @@ pub struct Filter {
     pub state: Option<State>,
     /// A workspace's name.
     pub workspace: Option<String>,
+    /// Only those after this one, in the order of the list.
+    pub after: Option<Uuid>,
     pub limit: u32,
 }
 

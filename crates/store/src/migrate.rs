@@ -31,6 +31,19 @@ pub struct Step {
     pub sqlite: &'static str,
 }
 
+/// A step with this text states the oldest schema whose programs may still run.
+const OLDEST: &str = "schema.oldest";
+
+/// The steps that a database lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    pub schema: Schema,
+    /// Their versions and names, in order.
+    pub steps: Vec<(i64, String)>,
+    /// Whether older programs stop running on the database.
+    pub stops_older_programs: bool,
+}
+
 /// The schema of a database, and that of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schema {
@@ -105,6 +118,19 @@ impl Migrations {
     /// The versions and names of the steps.
     pub fn names(&self) -> impl Iterator<Item = (i64, &str)> {
         self.postgres.iter().map(|step| (step.version, &*step.description))
+    }
+
+    /// The steps that [`run`](Self::run) would apply. An error if this program may not run on the
+    /// database.
+    pub async fn pending(&self, store: &Store) -> Result<Pending, StoreError> {
+        let schema = self.read_schema(store).await?.check_not_too_old()?;
+        let migrator = if store.is_postgres() { &self.postgres } else { &self.sqlite };
+        let missing = || migrator.iter().filter(|step| step.version > schema.at);
+        Ok(Pending {
+            schema,
+            steps: missing().map(|step| (step.version, step.description.to_string())).collect(),
+            stops_older_programs: missing().any(|step| step.sql.as_str().contains(OLDEST)),
+        })
     }
 
     /// Applies the missing steps; none on a newer database that this program may run on. Safe to

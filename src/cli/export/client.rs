@@ -12,6 +12,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::events::Events;
+use crate::cli::table::{Cell, number, optional, progress, state, text, time_in};
 use exports::status::is_object_prefix;
 use kit::words::count;
 use proof::verify::Trust;
@@ -54,6 +55,8 @@ pub enum ClientError {
     Response(#[from] serde_json::Error),
     #[error("the API's response has an unexpected object_prefix: {0:?}")]
     Prefix(String),
+    #[error("the list has no export with the object_prefix {0}")]
+    NotListed(String),
     #[error("{0}")]
     File(#[from] std::io::Error),
 }
@@ -68,7 +71,7 @@ impl ClientError {
                 error.is_timeout() || error.is_request() || error.is_body() || error.is_decode()
             }
             Self::Refused { status, .. } => matches!(status.as_u16(), 429 | 502..=504),
-            Self::Response(_) | Self::Prefix(_) | Self::File(_) => false,
+            Self::Response(_) | Self::Prefix(_) | Self::NotListed(_) | Self::File(_) => false,
         }
     }
 }
@@ -152,21 +155,16 @@ pub struct DoneCount {
 }
 
 impl Export {
-    pub fn line(&self) -> String {
-        let progress = |count: &DoneCount| match count.total {
-            Some(total) => format!("{}/{total}", count.done),
-            None => count.done.to_string(),
-        };
-        let error = self.error.as_ref().map(|error| format!("  {error}")).unwrap_or_default();
-        format!(
-            "{}  {:9}  {} users  {} files  {} bytes  requested {}{error}",
-            self.object_prefix,
-            self.state,
-            progress(&self.users),
-            progress(&self.files),
-            self.bytes,
-            self.requested_at,
-        )
+    pub(super) fn fields(&self) -> [(&'static str, Cell); 7] {
+        [
+            ("prefix", text(&self.object_prefix)),
+            ("state", state(&self.state)),
+            ("users", progress(self.users.done, self.users.total)),
+            ("files", progress(self.files.done, self.files.total)),
+            ("bytes", number(self.bytes)),
+            ("requested", time_in(&self.requested_at)),
+            ("error", optional(self.error.as_ref().map(text))),
+        ]
     }
 
     /// Such as `5,001 users in 2 files`.
@@ -276,12 +274,18 @@ impl Client {
         read_status(prefix, serde_json::from_slice(&response)?)
     }
 
-    /// The latest exports, from as many pages as needed.
-    pub async fn list(&self, limit: usize) -> Result<Vec<(Export, Value)>, ClientError> {
-        let mut exports = Vec::new();
+    /// The latest exports, from as many pages as needed; only those after the one with this
+    /// object_prefix, which the API's pages are searched for.
+    pub async fn list(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(Export, Value)>, ClientError> {
+        let mut exports: Vec<(Export, Value)> = Vec::new();
+        let mut skipped_to = after;
         let mut cursor: Option<String> = None;
         while exports.len() < limit {
-            let page = (limit - exports.len()).min(100);
+            let page = if skipped_to.is_some() { 100 } else { (limit - exports.len()).min(100) };
             let mut path = format!("/users/export?limit={page}");
             if let Some(cursor) = &cursor {
                 path += &format!("&cursor={cursor}");
@@ -289,13 +293,22 @@ impl Client {
             let response = self.send(self.authorized(Method::GET, &path)).await?;
             let page: Page = serde_json::from_slice(&response)?;
             for raw in page.exports {
-                exports.push(read(raw)?);
+                let export = read(raw)?;
+                match skipped_to {
+                    Some(prefix) if export.0.object_prefix == prefix => skipped_to = None,
+                    Some(_) => {}
+                    None => exports.push(export),
+                }
             }
             cursor = page.next_cursor;
             if cursor.is_none() {
                 break;
             }
         }
+        if let Some(prefix) = skipped_to {
+            return Err(ClientError::NotListed(prefix.to_owned()));
+        }
+        exports.truncate(limit);
         Ok(exports)
     }
 

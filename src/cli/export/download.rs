@@ -15,6 +15,7 @@ use url::Url;
 use super::client::{Client, Export};
 use super::verify::{self, Keys};
 use super::{archive, wait};
+use crate::cli::ids::object_prefix;
 use crate::cli::progress::{Progress, Unit};
 use crate::cli::{CommandResult, Error};
 use crate::shutdown;
@@ -28,6 +29,7 @@ const PROOFS: [&str; 3] = [CHECKSUMS_SUFFIX, SIGNATURE_SUFFIX, MANIFEST_SUFFIX];
 #[derive(clap::Args)]
 pub(super) struct Download {
     /// The export's object_prefix
+    #[arg(value_parser = object_prefix)]
     prefix: String,
     /// Directory for the downloaded files
     #[arg(long, value_name = "DIR", default_value = ".")]

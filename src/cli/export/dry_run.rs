@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::client::{Basis, Client, DryRun, Estimate, EstimatedUsers, TestedDestination};
 use crate::cli::CommandResult;
-use crate::cli::print;
-use kit::words::count;
+use crate::cli::table::{fields, number, text};
+use kit::words::{count, grouped};
 
 pub(super) async fn run(client: &Client, mut body: Value, json: bool) -> CommandResult {
     body["dry_run"] = true.into();
@@ -25,20 +25,20 @@ pub(super) async fn run(client: &Client, mut body: Value, json: bool) -> Command
 
 fn table(dry_run: &DryRun) -> String {
     let DryRun { users, files, bytes, seconds, exports_in_progress, destination, .. } = dry_run;
-    print::fields([
-        ("users", users_text(users)),
-        ("files", files.to_string()),
-        ("bytes", estimate_text(bytes)),
-        ("seconds", estimate_text(seconds)),
-        ("in progress", count(*exports_in_progress, "other export")),
-        ("destination", destination_text(destination)),
+    fields([
+        ("users", text(users_text(users))),
+        ("files", number(*files)),
+        ("bytes", text(estimate_text(bytes))),
+        ("seconds", text(estimate_text(seconds))),
+        ("in progress", text(count(*exports_in_progress, "other export"))),
+        ("destination", text(destination_text(destination))),
     ])
 }
 
 fn users_text(users: &EstimatedUsers) -> String {
     let text = estimate_text(&users.estimate);
     match users.between {
-        Some([low, high]) => format!("{text}: {low} to {high}"),
+        Some([low, high]) => format!("{text}: {} to {}", grouped(low), grouped(high)),
         None => text,
     }
 }
@@ -46,6 +46,7 @@ fn users_text(users: &EstimatedUsers) -> String {
 /// An estimate, and what it is based on.
 fn estimate_text(estimate: &Estimate) -> String {
     let Estimate { estimated, based_on: Basis { source, count: counted } } = estimate;
+    let estimated = grouped(*estimated);
     match (source.as_str(), *counted) {
         ("all_users", _) => format!("{estimated}  (counted)"),
         ("sample", Some(users)) => {

@@ -2,14 +2,18 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
-use serde_json::Value;
 
+use super::cancellation;
 use crate::app::App;
-use crate::cli::{CommandResult, find_named, print};
+use crate::cli::confirm::Consent;
+use crate::cli::ids::object_prefix;
+use crate::cli::table::{self, Cell, fields, number, optional, progress, text, time, time_in};
+use crate::cli::{CommandResult, find_named, print, print_next};
 use crate::config::ConfigError;
-use crate::exports::overview::{self, AudienceKind, Filter, ListedExport, Mark};
-use crate::exports::{State, rows, state};
+use crate::exports::overview::{self, AudienceKind, Filter, ListedExport};
+use crate::exports::{State, repeat, rows, state};
 use kit::clock::from_ms;
+use store::Tx;
 
 #[derive(clap::Args)]
 pub struct List {
@@ -31,8 +35,11 @@ pub struct List {
     #[arg(long, value_name = "AGE|TIME", value_parser = since)]
     since: Option<Since>,
     /// Maximum number of exports
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
+    /// Only exports after the one with this object_prefix, the last of the previous page
+    #[arg(long, value_name = "PREFIX", value_parser = object_prefix)]
+    pub after: Option<String>,
 }
 
 impl List {
@@ -102,7 +109,15 @@ pub async fn list(app: &App, arguments: List, json: bool) -> CommandResult {
     let now = app.clock.now_ms();
     let mut tx = app.store.snapshot().await?;
     let workspace = find_named(&mut tx, arguments.workspace.as_deref()).await?;
+    let before = match &arguments.after {
+        Some(prefix) => {
+            let found = rows::by_prefix(&mut tx, prefix).await?;
+            Some(found.ok_or_else(|| unknown(prefix))?.0.id)
+        }
+        None => None,
+    };
     let filter = Filter {
+        before,
         workspace: workspace.map(|workspace| workspace.id),
         states: arguments.states,
         audience: arguments.audience,
@@ -114,32 +129,38 @@ pub async fn list(app: &App, arguments: List, json: bool) -> CommandResult {
         limit: arguments.limit,
     };
     let exports = overview::list(&app.gateway, &mut tx, &filter).await?;
-    let heading = format!(
-        "{:<47}  {:<9}  {:<12}  {:<13}  {:>17}  {:>11}  {:>12}  {:>9}  {:<7}  ERROR",
-        "PREFIX", "STATE", "WORKSPACE", "AUDIENCE", "USERS", "FILES", "AGE", "USERS/S", "MARK"
-    );
-    print::rows(json, &heading, &exports, |export| line(export, now))
+    let headers = [
+        "PREFIX",
+        "STATE",
+        "WORKSPACE",
+        "AUDIENCE",
+        "USERS",
+        "FILES",
+        "REQUESTED",
+        "USERS/S",
+        "MARK",
+        "ERROR",
+    ];
+    table::print(json, "exports", headers, &exports, |export| row(export, now))?;
+    let last = || Some(exports.last()?.job.object_prefix.clone());
+    print_next(exports.len(), filter.limit, last);
+    Ok(())
 }
 
-fn line(export: &ListedExport, now: i64) -> String {
-    let progress = &export.progress;
-    format!(
-        "{:<47}  {:<9}  {:<12}  {:<13}  {:>17}  {:>11}  {:>12}  {:>9}  {:<7}  {}",
-        export.job.object_prefix,
-        progress.state.name(),
-        export.workspace,
-        export.audience_kind.name(),
-        done_of(progress.users_done, progress.users),
-        done_of(progress.files_done, progress.parts),
-        print::age(from_ms(export.job.requested_at), from_ms(now)),
-        export.rate(now).map_or("-".into(), |rate| format!("{:.0}", rate.users_per_second)),
-        export.mark.map_or("-", Mark::name),
-        print::last_column(export.error()),
-    )
-}
-
-fn done_of(done: i64, total: Option<i64>) -> String {
-    total.map_or_else(|| done.to_string(), |total| format!("{done}/{total}"))
+fn row(export: &ListedExport, now: i64) -> [Cell; 10] {
+    let done = &export.progress;
+    [
+        text(&export.job.object_prefix),
+        table::state(done.state.name()),
+        text(&export.workspace),
+        text(export.audience_kind.name()),
+        progress(done.users_done, done.users),
+        progress(done.files_done, done.parts),
+        time(export.job.requested_at),
+        optional(export.rate(now).map(|rate| number(rate.users_per_second.round() as i64))),
+        optional(export.mark.map(|mark| table::state(mark.name()))),
+        optional(export.error().map(text)),
+    ]
 }
 
 pub async fn status(app: &App, prefix: &str, json: bool) -> CommandResult {
@@ -147,7 +168,7 @@ pub async fn status(app: &App, prefix: &str, json: bool) -> CommandResult {
     let export = overview::by_prefix(&app.gateway, &mut tx, prefix).await?;
     let export = export.ok_or_else(|| unknown(prefix))?;
     if json {
-        println!("{}", serde_json::to_string_pretty(&export)?);
+        println!("{}", serde_json::to_string(&export)?);
     } else {
         print!("{}", details(&export, app.clock.now_ms())?);
     }
@@ -156,55 +177,97 @@ pub async fn status(app: &App, prefix: &str, json: bool) -> CommandResult {
 
 fn details(export: &ListedExport, now: i64) -> serde_json::Result<String> {
     let status = serde_json::to_value(export)?;
-    let text = |name: &str| status[name].as_str().unwrap_or("-").to_owned();
-    let progress = &export.progress;
-    let rate = |rate: &Value| rate.as_f64().map_or("-".into(), |rate| format!("{rate:.0}"));
-    Ok(print::fields([
-        ("prefix", text("object_prefix")),
-        ("workspace", export.workspace.clone()),
-        ("audience", export.audience_kind.name().to_owned()),
-        ("state", text("state")),
-        ("phase", text("phase")),
-        ("mark", export.mark.map_or("-", Mark::name).to_owned()),
-        ("users", done_of(progress.users_done, progress.users)),
-        ("files", done_of(progress.files_done, progress.parts)),
-        ("bytes", progress.bytes_done.to_string()),
-        ("users/s", rate(&status["rate"]["users_per_second"])),
-        ("bytes/s", rate(&status["rate"]["bytes_per_second"])),
-        ("tasks held", export.tasks_held.map_or("-".into(), |held| held.to_string())),
-        ("age", print::age(from_ms(export.job.requested_at), from_ms(now))),
-        ("requested", text("requested_at")),
-        ("started", text("started_at")),
-        ("late since", text("late_at")),
-        ("finished", text("finished_at")),
-        ("expected end", text("estimated_end")),
-        ("url expires", text("expires_at")),
-        ("error", text("error")),
-        ("details", text("error_detail")),
-        ("request id", export.job.request_id.clone()),
+    let field = |name: &str| optional(status[name].as_str().map(text));
+    let time_of = |name: &str| optional(status[name].as_str().map(time_in));
+    let rate = |name: &str| {
+        let rate = status["rate"][name].as_f64();
+        optional(rate.map(|rate| number(rate.round() as i64)))
+    };
+    let done = &export.progress;
+    Ok(fields([
+        ("prefix", field("object_prefix")),
+        ("workspace", text(&export.workspace)),
+        ("audience", text(export.audience_kind.name())),
+        ("state", table::state(done.state.name())),
+        ("phase", field("phase")),
+        ("mark", optional(export.mark.map(|mark| table::state(mark.name())))),
+        ("users", progress(done.users_done, done.users)),
+        ("files", progress(done.files_done, done.parts)),
+        ("bytes", number(done.bytes_done)),
+        ("users/s", rate("users_per_second")),
+        ("bytes/s", rate("bytes_per_second")),
+        ("tasks held", optional(export.tasks_held.map(number))),
+        ("age", text(print::age(from_ms(export.job.requested_at), from_ms(now)))),
+        ("requested", time_of("requested_at")),
+        ("started", time_of("started_at")),
+        ("late since", time_of("late_at")),
+        ("finished", time_of("finished_at")),
+        ("expected end", time_of("estimated_end")),
+        ("url expires", time_of("expires_at")),
+        ("error", field("error")),
+        ("details", field("error_detail")),
+        ("request id", text(&export.job.request_id)),
     ]))
 }
 
 /// Cancels an export. One that has ended, or is finishing, stays as it is: an error.
-pub async fn cancel(app: &App, prefix: &str, json: bool) -> CommandResult {
+pub async fn cancel(app: &App, prefix: &str, consent: &Consent, json: bool) -> CommandResult {
+    if consent.needs_effects() {
+        let mut tx = app.store.write().await?;
+        // Not committed.
+        let export = cancel_in(app, &mut tx, prefix).await?;
+        drop(tx);
+        let effect = format!("{} (workspace {})", cancellation(prefix), export.workspace);
+        if !consent.is_given(json, &[effect])? {
+            return Ok(());
+        }
+    }
     let mut tx = app.store.write().await?;
-    let (job, _) = rows::by_prefix(&mut tx, prefix).await?.ok_or_else(|| unknown(prefix))?;
-    let is_cancelled = state::cancel(&app.gateway, &mut tx, &job).await?;
-    let export = overview::by_prefix(&app.gateway, &mut tx, prefix).await?;
-    let export = export.ok_or_else(|| unknown(prefix))?;
+    let export = cancel_in(app, &mut tx, prefix).await?;
     tx.commit().await?;
     app.store.wake().flush().await;
-    if !is_cancelled && export.progress.state != State::Cancelled {
-        let state = export.progress.state.name();
-        return Err(format!("{prefix} is {state} and can no longer be cancelled").into());
-    }
     if json {
-        println!("{}", serde_json::to_string_pretty(&export)?);
+        println!("{}", serde_json::to_string(&export)?);
     } else {
         let (workspace, state) = (&export.workspace, export.progress.state.name());
         println!(
             "{prefix} of the workspace {workspace} is {state} (in the database: no key is set)"
         );
+    }
+    Ok(())
+}
+
+async fn cancel_in(app: &App, tx: &mut Tx, prefix: &str) -> CommandResult<ListedExport> {
+    let (job, _) = rows::by_prefix(tx, prefix).await?.ok_or_else(|| unknown(prefix))?;
+    let is_cancelled = state::cancel(&app.gateway, tx, &job).await?;
+    let export = overview::by_prefix(&app.gateway, tx, prefix).await?;
+    let export = export.ok_or_else(|| unknown(prefix))?;
+    if !is_cancelled && export.progress.state != State::Cancelled {
+        let state = export.progress.state.name();
+        return Err(format!("{prefix} is {state} and can no longer be cancelled").into());
+    }
+    Ok(export)
+}
+
+/// Requests an ended export again, with the same request.
+pub async fn repeat(app: &App, prefix: &str, json: bool) -> CommandResult {
+    let mut tx = app.store.write().await?;
+    let (job, progress) = rows::by_prefix(&mut tx, prefix).await?.ok_or_else(|| unknown(prefix))?;
+    if !progress.state.is_final() {
+        let state = progress.state.name();
+        return Err(format!("{prefix} is {state}: it can be repeated after its end").into());
+    }
+    let repeated = repeat::request_again(&app.gateway, &mut tx, &job).await;
+    let repeated = repeated.map_err(|error| format!("{prefix}: {}", error.message()))?;
+    let export = overview::by_prefix(&app.gateway, &mut tx, &repeated.object_prefix).await?;
+    let export = export.ok_or_else(|| unknown(&repeated.object_prefix))?;
+    tx.commit().await?;
+    app.store.wake().flush().await;
+    if json {
+        println!("{}", serde_json::to_string(&export)?);
+    } else {
+        println!("{}", repeated.object_prefix);
+        eprintln!("to see its status: longshore export status {}", repeated.object_prefix);
     }
     Ok(())
 }

@@ -63,7 +63,7 @@ const CHANNELS: [Channel; 4] = [
         topic: topics::MESSAGES,
         role: Role::Messages,
         message: "Order",
-        summary: "An order to send messages.",
+        summary: "A send request.",
         content_type: JSON,
         key: MESSAGE_ID,
         payload: |generator| generator.subschema_for::<Versioned<'_>>(),

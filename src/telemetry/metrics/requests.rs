@@ -44,9 +44,17 @@ const METRICS: &[Metric] = &[
         "Total number of requests that got 503 because of a limit, by reason: busy (too many \
          requests in progress), memory (for their bodies), unauthenticated (memory for bodies \
          whose signature is not checked yet), store (too many requests wait for the database), \
-         keys (too many lookups of unknown keys, tokens or workspaces)",
+         keys (too many lookups of unknown keys, tokens or workspaces), turns (other expensive \
+         requests are in progress)",
     )
-    .begins_at_0(&[&["busy"], &["memory"], &["unauthenticated"], &["store"], &["keys"]]),
+    .begins_at_0(&[
+        &["busy"],
+        &["memory"],
+        &["unauthenticated"],
+        &["store"],
+        &["keys"],
+        &["turns"],
+    ]),
     counter(
         "longshore_http_connections_closed_total",
         &[],

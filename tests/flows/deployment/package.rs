@@ -77,12 +77,12 @@ fn units_differ_in_their_command() {
     assert_eq!(rest("standalone"), rest("worker"));
 }
 
-/// Packs a small program, because the one under test would take minutes.
+/// Packs a small program, because the one under test would take minutes; its manual is real.
 fn pack(folder: &Path) {
     LazyLock::force(&REQUIREMENTS);
     let mut command = Command::new(project("scripts/lib/package"));
     command.args([PROGRAM, VERSION, architecture()]).arg(folder).arg("1");
-    run(command.env("SOURCE_DATE_EPOCH", "1700000000"));
+    run(command.env("SOURCE_DATE_EPOCH", "1700000000").env("PACK_WITH", BINARY));
 }
 
 fn architecture() -> &'static str {
@@ -115,6 +115,19 @@ fn the_debian_package_is_complete_and_reproducible() {
     run(Command::new("dpkg-deb").args(["--raw-extract", &deb]).arg(&tree));
     let bytes = |path: &Path| std::fs::read(path).unwrap();
     assert!(bytes(&tree.join("usr/bin/longshore")) == bytes(Path::new(PROGRAM)));
+    let manual = tree.join("usr/share/man/man1");
+    for page in ["longshore.1.gz", "longshore-export-run.1.gz", "longshore-users-find.1.gz"] {
+        assert!(manual.join(page).is_file(), "{page}");
+    }
+    assert!(!manual.join("longshore-reference.1.gz").exists(), "a hidden command");
+    for file in [
+        "bash-completion/completions/longshore",
+        "zsh/vendor-completions/_longshore",
+        "fish/vendor_completions.d/longshore.fish",
+    ] {
+        let script = read(tree.join("usr/share").join(file));
+        assert!(script.contains("control-group"), "{file}");
+    }
     let conffiles = read(tree.join("DEBIAN/conffiles"));
     assert_eq!(conffiles, "/etc/longshore/longshore.toml\n");
     for name in UNITS {

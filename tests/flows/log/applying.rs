@@ -446,7 +446,7 @@ async fn commands_manage_dead_letters_of_a_running_process() {
 
     let command = async |arguments: &[&str]| longshore(&installation, arguments).await;
     let (ok, text) = command(&["dead-letters", "list"]).await;
-    assert!(ok && text.contains("refuse 1") && text.contains("request-of-k"), "{text}");
+    assert!(ok && text.lines().filter(|line| line.contains("tracking")).count() == 2, "{text}");
     let (ok, text) = command(&["dead-letters", "list", "--json"]).await;
     assert!(ok, "{text}");
     let listed: Vec<serde_json::Value> =
@@ -455,10 +455,17 @@ async fn commands_manage_dead_letters_of_a_running_process() {
     assert_eq!((&listed[0]["topic"], &listed[0]["offset"]), (&"tracking".into(), &0.into()));
 
     let id = listed[0]["id"].as_str().unwrap();
+    let (ok, text) = command(&["dead-letters", "show", id]).await;
+    assert!(ok && text.contains("refuse 1") && text.contains("request-of-k"), "{text}");
+    let (ok, text) = command(&["dead-letters", "list", "--json", "--after", id]).await;
+    assert!(ok && text.lines().count() == 1 && !text.contains(id), "{text}");
     assert!(command(&["dead-letters", "discard", id]).await.0);
     let (ok, text) = command(&["dead-letters", "discard", id]).await;
     assert!(!ok && text.contains(id), "{text}");
     assert!(!command(&["dead-letters", "retry"]).await.0, "an id or --all is required");
+    let (ok, text) = command(&["dead-letters", "discard", "--all", "--dry-run"]).await;
+    assert!(ok && text.contains(listed[1]["id"].as_str().unwrap()), "{text}");
+    assert_eq!(buried(&running.app.store).await.len(), 1, "a dry run discards nothing");
     assert!(command(&["dead-letters", "discard", "--all"]).await.0);
     assert!(buried(&running.app.store).await.is_empty());
     running.stop().await;

@@ -97,6 +97,10 @@ async fn a_campaign_supplies_the_messages(world: World) {
     // The call's own go before.
     world.scheduled(&body(json!({ "campaign_id": CAMPAIGN }))).await;
     assert_eq!(Value::from(world.scheduled_order().await.messages), body(json!({}))["messages"]);
+    let listed = world.listed().await;
+    let latest = listed[0]["id"].as_str().unwrap();
+    let next = world.place.printed(&["schedules", "list", "--after", latest, "--json"]).await;
+    assert!(next.len() == 1 && !next[0].contains(latest), "{next:?}");
     for members in [json!({ "messages": null }), json!({ "messages": {}, "campaign_id": CAMPAIGN })]
     {
         let said = world.api.refusal(CREATE, &body(members.clone()), 400).await;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::dispatches_api;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::{Receiver, ScriptedResponse};
 use crate::support::{Api, WorkspaceFile, eventually, stores};
@@ -41,6 +42,7 @@ impl Sending {
         let receiver = Receiver::start([]).await;
         let permissions = [
             "users.track",
+            "users.merge",
             "messages.send",
             "messages.schedule.create",
             "messages.live_activity.start",
@@ -48,6 +50,7 @@ impl Sending {
             "canvas.trigger.schedule.delete",
             "canvas.trigger.schedule.update",
         ];
+        let permissions = [&permissions[..], &dispatches_api::PERMISSIONS].concat();
         let canvas = json!({ "id": CANVAS, "name": "Onboarding",
                              "messages": message(&receiver, "hello") });
         let mut workspace = WorkspaceFile::new("acme")

@@ -374,6 +374,10 @@ async fn relay_replies_set_the_email_status() {
     assert_eq!((&shown["reason"], &shown["attempts"]), (&json!(reason), &json!(1)));
     let text = scene.fleet.run(&["dispatches", "show", &dispatch]).await;
     assert!(text.contains(RECEIPT) && text.contains(reason), "{text}");
+    let listed = scene.fleet.run(&["messages", "bob", "--json"]).await;
+    let listed: Value = serde_json::from_str(&listed).expect("one message");
+    assert_eq!((&listed["dispatch_id"], &listed["channel"]), (&json!(dispatch), &json!("email")));
+    assert_eq!((&listed["state"], &listed["reason"]), (&json!("bounced"), &json!(reason)));
     let deliveries = ["deliveries", "list", "--subject", &dispatch, "--json"];
     let deliveries = scene.fleet.run(&deliveries).await;
     let delivery: Value = serde_json::from_str(&deliveries).expect("one delivery");

@@ -128,7 +128,7 @@ const LIMITS: &[(&str, &str, &str, &str)] = &[
     ("LongshoreIngestionLate", "ingestion", "Age of the oldest not applied", "300"),
     ("LongshoreIngestionFarBehind", "ingestion", "Furthest behind", "3600"),
     ("LongshoreSendsWaiting", "messages", "Oldest work that is ready", "120"),
-    ("LongshoreSendsNotStarted", "messages", "Orders not started", "60"),
+    ("LongshoreSendsNotStarted", "messages", "Sends not started", "60"),
     ("LongshoreChannelRejecting", "messages", "Share not accepted", "0.1"),
     ("LongshoreTransactionalShareLow", "messages", "Within a minute, covered", "0.999"),
     ("LongshoreDeliveriesLate", "deliveries", "Oldest pending", "14400"),

@@ -1,7 +1,8 @@
 """Opens /docs of a gateway in Chromium: page.py BASE CHROMIUM [FOLDER for screenshots]
 
-Every operation must be shown with its samples, the search must find, nothing may be loaded from
-another origin or be refused by the page's policy, and a phone's screen must be wide enough.
+The page must begin with a key and a first request, every operation must be shown with its samples,
+the search must find, nothing may be loaded from another origin or be refused by the page's policy,
+and a phone's screen must be wide enough.
 """
 
 import json
@@ -68,6 +69,12 @@ def check_operations(page):
             check_section(page, f"/webhook/{method.upper()}/{name.lower()}", operation)
 
 
+def check_beginning(page):
+    for heading in ("Authentication", "First request", "Every request"):
+        page.get_by_role("heading", name=heading, exact=True).first.wait_for()
+    page.get_by_text("longshore key create").first.wait_for()
+
+
 def check_search(page):
     page.keyboard.press("Control+k")
     page.get_by_role("dialog").wait_for(state="attached")
@@ -90,6 +97,7 @@ with sync_playwright() as playwright:
                 page.wait_for_timeout(1000)
                 page.screenshot(path=f"{folder[0]}/docs-{width}-{scheme}.png")
             if width == 1440 and scheme == "light":
+                check_beginning(page)
                 check_operations(page)
                 check_search(page)
             wide = page.evaluate("document.documentElement.scrollWidth")

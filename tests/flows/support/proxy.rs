@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use url::Url;
 
@@ -142,10 +142,14 @@ async fn accept(
         }
         if *mode.borrow_and_update() == ProxyMode::Refused {
             drop(listener);
+            // Bound without listening, so that no other test gets the port.
+            let socket = TcpSocket::new_v4().expect("a socket");
+            socket.set_reuseaddr(true).expect("an option of the socket");
+            socket.bind(address).expect("the same port");
             if mode.wait_for(|mode| *mode != ProxyMode::Refused).await.is_err() {
                 return;
             }
-            listener = TcpListener::bind(address).await.expect("the same port");
+            listener = socket.listen(1_024).expect("the same port");
         }
     }
 }

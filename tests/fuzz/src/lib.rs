@@ -51,7 +51,7 @@ const fn target(
 }
 
 /// Every parser, with what reads its output.
-pub const TARGETS: [Target; 23] = {
+pub const TARGETS: [Target; 25] = {
     use Source::{Body, Field, Query, WorkspaceFile};
     [
         target("track", tracking::track, &[Body("track")]),
@@ -61,11 +61,13 @@ pub const TARGETS: [Target; 23] = {
         target("export", requests::export, &[Body("requestExport")]),
         target("export_segment", requests::export_segment, &[Body("requestSegmentExport")]),
         target("export_ids", requests::export_ids, &[Body("exportUsers")]),
+        target("user_messages", requests::user_messages, &[Body("listUserMessages")]),
         target("schedule", requests::schedule, &[Body("scheduleCanvas")]),
         target("schedule_deletion", requests::schedule_deletion, &[Body("deleteSchedule")]),
         target("live_activity", requests::live_activity, &[Body("startLiveActivity")]),
         target("messages_send", messages::send, &[Body("sendMessages")]),
         target("messages_schedule", messages::schedule, &[Body("scheduleMessages")]),
+        target("messages_recipients", messages::to_recipients, &[Body("sendToRecipients")]),
         target("phone_numbers", requests::phone_numbers, &[Body("removeInvalidNumbers")]),
         target("campaigns_query", requests::campaigns_query, &[Query("listCampaigns")]),
         target("headers", requests::headers, &[]),

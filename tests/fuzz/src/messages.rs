@@ -11,9 +11,11 @@ use longshore::campaigns::{ApiCampaign, ApiCampaigns};
 use longshore::gateway::ApiError;
 use longshore::gateway::idempotency::Received;
 use longshore::messages::content::{Content, MessageSource};
-use longshore::messages::order::{Kind, Order, in_log};
+use longshore::messages::order::{Kind, Order, Target, in_log};
 use longshore::messages::recipient::MAX_USERS;
-use longshore::messages::request::{CheckedSend, ScheduleMessagesRequest, SendRequest, budget};
+use longshore::messages::request::{
+    CheckedSend, RecipientsSendRequest, ScheduleMessagesRequest, SendRequest, budget,
+};
 use longshore::workspaces::Budget;
 use longshore::workspaces::settings::Settings;
 
@@ -48,6 +50,16 @@ pub fn schedule(bytes: &[u8]) -> Option<Accepted> {
     order(read, Kind::Schedule, MessageSource::Schedule).map(|_| Accepted)
 }
 
+/// `POST /messages/dispatches/{dispatch_id}/send`.
+pub fn to_recipients(bytes: &[u8]) -> Option<Accepted> {
+    let members = members(bytes)?;
+    let read = RecipientsSendRequest::read(&members, seeds::ID, &SETTINGS, &CAMPAIGNS);
+    let order = order(read, Kind::Send, MessageSource::Send)?;
+    let past = order.target.recipients_of.expect("recipients of a dispatch");
+    assert!(!past.outcomes.is_empty(), "{past:?}");
+    Some(Accepted)
+}
+
 fn declared() -> Map<String, Value> {
     let webhook = serde_json::json!({ "url": "https://acme.example", "request_method": "GET" });
     Map::from_iter([("webhook".to_owned(), webhook)])
@@ -66,7 +78,8 @@ fn order(read: Result<CheckedSend, ApiError>, kind: Kind, place: MessageSource) 
     let received = Received { id: Uuid::from_u128(3), at: NOW };
     let order = wanted.order(kind, received, 7, "r");
     assert!(order.target.users.len() <= MAX_USERS, "{:?}", order.target);
-    let is_limited = order.target.segment_id.is_some() || order.target.audience.is_some();
+    let Target { segment_id, audience, recipients_of, .. } = &order.target;
+    let is_limited = segment_id.is_some() || audience.is_some() || recipients_of.is_some();
     assert!(is_limited || !order.target.users.is_empty(), "{:?}", order.target);
     if let Some(audience) = &order.target.audience {
         let read = Audience::read(audience).expect("what is kept is read");

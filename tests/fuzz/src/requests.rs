@@ -22,6 +22,7 @@ use longshore::schedules::change::ScheduleKey;
 use longshore::schedules::request::CanvasRequest;
 use longshore::sms::PhoneNumber;
 use longshore::sms::api::PhoneNumbers;
+use longshore::user_messages;
 use longshore::workspaces::settings::{Secret, Settings, SignedAddress};
 use longshore::workspaces::{DeclaredApp, Platform};
 
@@ -81,6 +82,14 @@ pub fn export_ids(bytes: &[u8]) -> Option<Accepted> {
     Some(Accepted)
 }
 
+/// `POST /users/messages`.
+pub fn user_messages(bytes: &[u8]) -> Option<Accepted> {
+    match user_messages::read(members(bytes)?, Some("their_id")) {
+        Ok(_) => Some(Accepted),
+        Err(error) => refused(&error),
+    }
+}
+
 /// `POST /canvas/trigger/schedule/delete`.
 pub fn schedule_deletion(bytes: &[u8]) -> Option<Accepted> {
     match fields::read::<ScheduleKey>(&members(bytes)?) {
@@ -121,7 +130,7 @@ pub fn live_activity(bytes: &[u8]) -> Option<Accepted> {
         Ok(start) => start,
         Err(error) => return refused(&error),
     };
-    let Target { users, segment_id, audience } = &start.target;
+    let Target { users, segment_id, audience, .. } = &start.target;
     let options = [!users.is_empty(), segment_id.is_some(), audience.is_some()];
     assert_eq!(options.iter().filter(|is_given| **is_given).count(), 1, "{:?}", start.target);
     if let Some(audience) = audience {

@@ -46,9 +46,8 @@ macro_rules! targets {
 
 targets! {
     track, track_message, catalog_items, catalog_message, export, export_segment,
-    export_ids, schedule, schedule_deletion,
-    live_activity,
-    messages_send, messages_schedule, phone_numbers, campaigns_query, headers, template,
+    export_ids, user_messages, schedule, schedule_deletion, live_activity,
+    messages_send, messages_schedule, messages_recipients, phone_numbers, campaigns_query, headers, template,
     message_objects, scim_user, scim_patch, scim_query, workspace_file, import_line, activity,
 }
 

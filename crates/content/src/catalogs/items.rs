@@ -8,7 +8,7 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Catalog, Field, Fields, check};
+use super::{Field, Fields, check};
 use people::users::import::{
     BadLine, FileError, Input, Line, describe_error, next_line, problem_of_format,
 };
@@ -181,13 +181,7 @@ pub fn without(doc: &str, fields: &[String]) -> Result<Option<String>, serde_jso
     (values.0.len() < before).then(|| serde_json::to_string(&values)).transpose()
 }
 
-impl Catalog {
-    /// Its fields as text, such as `City: string, Rating: number`.
-    pub fn fields_in_words(&self) -> String {
-        in_words(self.fields.all())
-    }
-}
-
+/// Fields as text, such as `City: string, Rating: number`.
 pub fn in_words(fields: &[Field]) -> String {
     let texts = fields.iter().map(|field| format!("{}: {}", field.name, field.kind.name()));
     texts.collect::<Vec<_>>().join(", ")

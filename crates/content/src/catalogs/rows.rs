@@ -383,18 +383,24 @@ pub async fn insert_edits(tx: &mut Tx, edits: &[EditRow]) -> Result<(), StoreErr
     Ok(())
 }
 
-/// The latest records of a catalog, newest first; the records of a request are adjacent.
+/// The latest records of a catalog, newest first; only those after the request `after` in this order.
+/// The records of a request are adjacent.
 pub async fn latest_edits(
     tx: &mut Tx,
     catalog: i32,
+    after: Option<&str>,
     limit: i64,
 ) -> Result<Vec<EditRow>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT catalog_id, request_id, received_at, applied, unknown, unknown_ids, applied_at
-         FROM catalog_edits WHERE catalog_id = $1
-         ORDER BY received_at DESC, request_id LIMIT $2",
+         FROM catalog_edits
+         WHERE catalog_id = $1
+           AND ($2 IS NULL OR (received_at, request_id)
+                              < ((SELECT min(received_at) FROM catalog_edits
+                                  WHERE catalog_id = $1 AND request_id = $2), $2))
+         ORDER BY received_at DESC, request_id DESC LIMIT $3",
     )
-    .bind(catalog).bind(limit).fetch_all(c).await?))
+    .bind(catalog).bind(after).bind(limit).fetch_all(c).await?))
 }
 
 /// The ids of all catalogs.

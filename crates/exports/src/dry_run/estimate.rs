@@ -31,7 +31,7 @@ const DEVIATIONS: f64 = 1.96;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-pub(super) enum Source {
+pub enum Source {
     AllUsers,
     Sample,
     PastExports,
@@ -41,7 +41,7 @@ pub(super) enum Source {
 /// What an estimate is based on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "DryRunBasis")]
-pub(super) struct Basis {
+pub struct Basis {
     /// `all_users`: all users were counted or read. `sample`: some users of all ages.
     /// `past_exports`: exports of the same users and fields, for `seconds` also other exports of the
     /// installation. `default`: measurements of the Longshore project.
@@ -58,10 +58,10 @@ impl Basis {
     }
 }
 
-/// The users of the export, if it started now.
+/// The number of users, as of now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "DryRunUsers")]
-pub(super) struct Users {
+pub struct Users {
     #[schemars(range(min = 0))]
     pub estimated: i64,
     /// Whether the number was counted.

@@ -50,6 +50,8 @@ pub(super) struct SampleSpec {
     pub shape: Shape,
     pub users_per_file: u32,
     pub now: Timestamp,
+    /// Maximum number of users of the audience to return.
+    pub kept: usize,
 }
 
 /// Users that were read together, and how many of them are in the audience.
@@ -67,6 +69,8 @@ pub(super) struct Sample {
     /// Users whose stored profile is unreadable.
     pub broken: i64,
     pub lines: Lines,
+    /// Some users of the audience, each of the sample equally likely.
+    pub kept: Vec<Uuid>,
 }
 
 /// Sampled lines, and their files.
@@ -106,6 +110,7 @@ struct Sampler {
     activity: bool,
     now: i64,
     writer: Option<LineWriter>,
+    kept: Reservoir,
     chunk: Chunk,
     /// The current stretch.
     stretch: Stretch,
@@ -131,6 +136,7 @@ impl Sampler {
             activity: needs_activity || (spec.line_activity && writer.is_some()),
             now: now.as_millisecond(),
             writer,
+            kept: Reservoir { limit: spec.kept, ..Reservoir::default() },
             chunk: Chunk::default(),
             stretch: Stretch::default(),
             sample: Sample::default(),
@@ -140,12 +146,13 @@ impl Sampler {
     async fn run(mut self, mut tx: Tx) -> Result<Sample, ExportError> {
         let deadline = Instant::now() + COUNT_TIME;
         let counts = sample::count(&mut tx, self.workspace, &self.slices, deadline).await?;
-        if self.matcher.is_some() || self.writer.is_some() {
+        if self.matcher.is_some() || self.writer.is_some() || self.kept.limit > 0 {
             self.read(&mut tx, &counts).await?;
         }
         tx.commit().await?;
         let mut sample = self.sample;
         sample.counts = counts;
+        sample.kept = self.kept.users;
         if let Some(writer) = self.writer {
             sample.lines = self.cores.compute(|| writer.finish()).map_err(compressing)?;
         }
@@ -236,6 +243,7 @@ impl Sampler {
             return Ok(());
         }
         self.stretch.matched += 1;
+        self.kept.offer(user.service_id);
         let Some(writer) = &mut self.writer else { return Ok(()) };
         match writer.write(user).map_err(compressing)? {
             Ok(()) => Ok(()),
@@ -243,6 +251,28 @@ impl Sampler {
             Err(_) => {
                 self.sample.broken += 1;
                 Ok(())
+            }
+        }
+    }
+}
+
+/// Some of the users that it is offered, each equally likely.
+#[derive(Debug, Default)]
+struct Reservoir {
+    limit: usize,
+    offered: usize,
+    users: Vec<Uuid>,
+}
+
+impl Reservoir {
+    fn offer(&mut self, user: Uuid) {
+        self.offered += 1;
+        if self.users.len() < self.limit {
+            self.users.push(user);
+        } else if self.limit > 0 {
+            let index = rand::random_range(0..self.offered);
+            if let Some(replaced) = self.users.get_mut(index) {
+                *replaced = user;
             }
         }
     }
@@ -361,6 +391,25 @@ mod tests {
                 assert!((f64::from(times) - expected).abs() <= 5.0, "{times} of {expected}");
             }
         }
+    }
+
+    #[test]
+    fn each_user_is_kept_equally_often() {
+        let mut often = [0; 10];
+        for _ in 0..1_000 {
+            let mut kept = Reservoir { limit: 3, ..Reservoir::default() };
+            (0..10).for_each(|user| kept.offer(Uuid::from_u128(user)));
+            assert_eq!(kept.users.len(), 3);
+            kept.users.iter().for_each(|user| often[user.as_u128() as usize] += 1);
+        }
+        // 300 of 1,000 each, with a standard deviation of 14.
+        assert!(often.iter().all(|times| (200..400).contains(times)), "{often:?}");
+        let mut few = Reservoir { limit: 3, ..Reservoir::default() };
+        few.offer(Uuid::nil());
+        assert_eq!(few.users, [Uuid::nil()]);
+        let mut none = Reservoir::default();
+        none.offer(Uuid::nil());
+        assert!(none.users.is_empty());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use people::users::scan::UserRow;
 use runtime::fairness::{Holder, Reservation};
 
 /// Maximum bytes of a response.
-pub(super) const MAX_BYTES: usize = 16 << 20;
+pub(crate) const MAX_BYTES: usize = 16 << 20;
 
 /// What the response begins with.
 const BEGINNING: &[u8] = br#"{"message":"success","users":["#;
@@ -54,7 +54,7 @@ enum UnknownUser {
 /// A user whose stored data cannot be read.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "UnreadableUser")]
-struct Unreadable {
+pub(crate) struct Unreadable {
     /// The problem, for people to read.
     r#type: &'static str,
     service_id: Uuid,
@@ -73,7 +73,7 @@ impl Unreadable {
     }
 }
 
-pub(super) fn too_large(max_bytes: usize) -> ApiError {
+pub(crate) fn too_large(max_bytes: usize) -> ApiError {
     ApiError::Invalid(format!(
         "The records of these users have more than {max_bytes} bytes. Request fewer users, or \
          fewer fields with fields_to_export"
@@ -81,7 +81,7 @@ pub(super) fn too_large(max_bytes: usize) -> ApiError {
 }
 
 /// A response in progress.
-pub(super) struct Records {
+pub(crate) struct Records {
     projector: Projector,
     json: Vec<u8>,
     pub users: usize,
@@ -117,8 +117,16 @@ impl Records {
         self.json.len()
     }
 
-    pub fn finish(mut self, invalid_user_ids: Vec<Value>) -> Result<Vec<u8>, ApiError> {
-        let rest = serde_json::to_vec(&Rest { invalid_user_ids, errors: self.errors })
+    pub fn finish(self, invalid_user_ids: Vec<Value>) -> Result<Vec<u8>, ApiError> {
+        self.finish_with(|errors| Rest { invalid_user_ids, errors })
+    }
+
+    /// The response with these fields after `users`; there is at least one.
+    pub fn finish_with<Rest: Serialize>(
+        mut self,
+        rest: impl FnOnce(Vec<Unreadable>) -> Rest,
+    ) -> Result<Vec<u8>, ApiError> {
+        let rest = serde_json::to_vec(&rest(std::mem::take(&mut self.errors)))
             .map_err(|error| ApiError::Internal(format!("cannot serialize a response: {error}")))?;
         self.json.extend_from_slice(b"],");
         // Without its brace.
@@ -128,7 +136,7 @@ impl Records {
 }
 
 /// The memory of a response, which counts like that of a request's body (`gateway.memory_bytes`).
-pub(super) struct ResponseMemory {
+pub(crate) struct ResponseMemory {
     reserved: Reservation,
     limit: usize,
 }

@@ -3,13 +3,12 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use uuid::Uuid;
 
 use crate::request::FieldNames;
 use gateway::ApiError;
 use gateway::formats::{Identifier, List, UserAlias};
 use people::users::mentions::Mention;
-use people::users::profile::check;
+use people::users::selector::{Email, Phone, ServiceId};
 use proof::fields::{self, FieldSet};
 
 /// Maximum number of identifiers in a request.
@@ -53,60 +52,6 @@ pub struct UsersRequest {
     phone: Option<Phone>,
     /// Without it: all fields, except those that an export contains only on request.
     fields_to_export: Option<FieldNames>,
-}
-
-/// A service_id, and its text in the request.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
-#[schemars(with = "Uuid", inline)]
-struct ServiceId {
-    text: String,
-    id: Uuid,
-}
-
-impl TryFrom<String> for ServiceId {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        let id = Uuid::try_parse(&text).map_err(|_| "must be a UUID")?;
-        Ok(Self { text, id })
-    }
-}
-
-/// An email address.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
-#[schemars(with = "String", inline)]
-struct Email(String);
-
-impl TryFrom<String> for Email {
-    type Error = String;
-
-    fn try_from(email: String) -> Result<Self, String> {
-        check::email(&email).map(|()| Self(email))
-    }
-}
-
-/// A phone number in E.164; the plus may be missing.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
-#[schemars(with = "String", inline, extend("pattern" = r"^\+?[0-9]{7,15}$"))]
-struct Phone {
-    text: String,
-    /// With its plus.
-    number: String,
-}
-
-impl TryFrom<String> for Phone {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        let digits = text.strip_prefix('+').unwrap_or(&text);
-        if !(7..=15).contains(&digits.len()) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err("must be a phone number: + and 7 to 15 digits");
-        }
-        Ok(Self { number: format!("+{digits}"), text })
-    }
 }
 
 fn all<T, const N: usize>(list: Option<&List<T, 0, N>>) -> &[T] {

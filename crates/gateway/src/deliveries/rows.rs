@@ -105,16 +105,32 @@ pub async fn by_id(tx: &mut Tx, id: Uuid) -> Result<Option<Delivery>, StoreError
         .await?))
 }
 
+/// A workspace's delivery.
+pub async fn find_for_workspace(
+    tx: &mut Tx,
+    workspace: i32,
+    id: Uuid,
+) -> Result<Option<Delivery>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(select!("WHERE d.id = $1 AND d.workspace_id = $2"))
+        .bind(id)
+        .bind(workspace)
+        .fetch_optional(c)
+        .await?))
+}
+
 /// The deliveries that match `filter`, latest first.
 pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<Delivery>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(select!(
         "WHERE ($1 IS NULL OR d.state = $1) AND ($2 IS NULL OR w.name = $2)
            AND ($3 IS NULL OR d.subject = $3)
-         ORDER BY d.created_at DESC, d.id DESC LIMIT $4"
+           AND ($4 IS NULL OR (d.created_at, d.id) < (SELECT created_at, id FROM deliveries
+                                                      WHERE id = $4))
+         ORDER BY d.created_at DESC, d.id DESC LIMIT $5"
     ))
     .bind(filter.state.map(State::name))
     .bind(filter.workspace.as_deref())
     .bind(filter.subject.as_deref())
+    .bind(filter.after)
     .bind(i64::from(filter.limit))
     .fetch_all(c)
     .await?))

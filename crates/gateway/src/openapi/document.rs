@@ -8,6 +8,7 @@ use schemars::transform::{RecursiveTransform, Transform as _};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
+use super::introduction::introduction;
 use super::operation::{Body, Operation, Refusals, ResponseDoc, Shape, Tag};
 use super::samples::samples;
 use super::webhook::{self, Webhook};
@@ -75,27 +76,6 @@ pub(super) fn document<'a>(
     });
     conditions::rewrite_schemas(&mut document);
     document
-}
-
-fn introduction(config: &Config) -> String {
-    format!(
-        "The bulk-data side of a customer-engagement service. Request and response bodies are JSON \
-         in UTF-8, except downloaded files. A request body has at most {} bytes.\n\nThe checks run \
-         in this order, and the first one that fails decides the response: path 404, method 405 \
-         with `Allow`, key 401, sender's address 403, permission 403, rate 429, `Idempotency-Key` \
-         400, Content-Encoding 415, size 413, time 408, Content-Type 415, JSON 400, fields 400. \
-         Unknown fields and parameters are ignored, except fields that select users in another \
-         request, such as `segment_id`, `recipients`, `email` and `phone`: these get 400. Every \
-         error has a `code`, which never changes its meaning, so programs can rely on it.\n\nHEAD returns the response of GET without its \
-         body; OPTIONS returns 204 with `Allow` and needs no key. A request without a `Host` \
-         header, with two of them, or with two `Authorization` headers gets 400 before these \
-         checks. A request that is not valid HTTP/1.1 gets 400, and a request with more than 16 \
-         KiB of headers gets 431; both responses have no body.\n\nA request body can have the \
-         `Content-Encoding` gzip, zstd or deflate; large responses are compressed with gzip for \
-         clients that accept it.\n\nMedia types like `application/…+json` are also accepted. The \
-         rate limits shown are the defaults; windows are aligned to the clock in UTC.",
-        config.gateway.max_body_bytes,
-    )
 }
 
 fn security_schemes() -> Value {
@@ -291,13 +271,13 @@ impl Writer {
             headers.insert((*name).to_owned(), header.clone());
         }
         let mut response = json!({ "description": answer.about, "headers": headers });
-        if let Some(content) = &answer.content {
+        for content in &answer.contents {
             let media_type = content.media_type.unwrap_or(operation.access.media_types()[0]);
             let mut media = json!({ "schema": (content.shape)(&mut self.responses) });
             if let Some(example) = &content.example {
                 media["example"] = without_references(example);
             }
-            response["content"] = json!({ media_type: media });
+            response["content"][media_type] = media;
         }
         if !answer.links.is_empty() {
             let links = answer.links.iter().map(|(to, link)| {

@@ -51,7 +51,8 @@ pub(super) struct Body {
 pub(super) struct ResponseDoc {
     pub status: StatusCode,
     pub about: &'static str,
-    pub content: Option<Content>,
+    /// One for each media type; none if there is no body.
+    pub contents: Vec<Content>,
     pub headers: Vec<(&'static str, Value)>,
     pub links: Vec<(&'static str, Value)>,
 }
@@ -61,6 +62,12 @@ pub(super) struct Content {
     pub media_type: Option<&'static str>,
     pub shape: Shape,
     pub example: Option<Value>,
+}
+
+impl Content {
+    fn new<T: JsonSchema>(media_type: Option<&'static str>) -> Self {
+        Self { media_type, shape: shape_of::<T>, example: None }
+    }
 }
 
 /// The errors of one status.
@@ -167,17 +174,12 @@ impl Operation {
 
     /// Adds a response with a body of this type, in the media type of its [`Access`].
     pub fn returns<T: JsonSchema>(self, status: StatusCode, about: &'static str) -> Self {
-        let (media_type, example) = (None, None);
-        self.add_response(
-            status,
-            about,
-            Some(Content { media_type, shape: shape_of::<T>, example }),
-        )
+        self.add_response(status, about, vec![Content::new::<T>(None)])
     }
 
     /// Adds an example body to the last response, for operations without an example of a request.
     pub fn with_example(mut self, example: impl Serialize) -> Self {
-        let content = self.responses.last_mut().and_then(|response| response.content.as_mut());
+        let content = self.responses.last_mut().and_then(|response| response.contents.last_mut());
         content.into_iter().for_each(|content| content.example = Some(json!(example)));
         self
     }
@@ -194,27 +196,30 @@ impl Operation {
         about: &'static str,
         media_type: &'static str,
     ) -> Self {
-        let (media_type, example) = (Some(media_type), None);
-        self.add_response(
-            status,
-            about,
-            Some(Content { media_type, shape: shape_of::<T>, example }),
-        )
+        self.add_response(status, about, vec![Content::new::<T>(Some(media_type))])
+    }
+
+    /// Adds another media type to the last response; `Accept` of the request selects one.
+    pub fn or_as<T: JsonSchema>(mut self, media_type: &'static str) -> Self {
+        self.responses.last_mut().into_iter().for_each(|response| {
+            response.contents.push(Content::new::<T>(Some(media_type)));
+        });
+        self
     }
 
     /// Adds a response without a body.
     pub fn returns_empty(self, status: StatusCode, about: &'static str) -> Self {
-        self.add_response(status, about, None)
+        self.add_response(status, about, Vec::new())
     }
 
     fn add_response(
         mut self,
         status: StatusCode,
         about: &'static str,
-        content: Option<Content>,
+        contents: Vec<Content>,
     ) -> Self {
         let (headers, links) = (Vec::new(), Vec::new());
-        self.responses.push(ResponseDoc { status, about, content, headers, links });
+        self.responses.push(ResponseDoc { status, about, contents, headers, links });
         self
     }
 

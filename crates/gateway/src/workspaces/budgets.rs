@@ -56,7 +56,7 @@ pub enum Budget {
     MessagesSchedule,
     /// `/messages/send` to listed users.
     MessagesSend,
-    /// `/messages/send` with only a segment or an audience.
+    /// `/messages/send` with only a segment or an audience; sends to the recipients of a dispatch.
     MessagesSendAudience,
     /// `/messages/send`, before its body selects one of the two.
     MessagesSendAny,
@@ -155,6 +155,7 @@ impl Budget {
     pub fn from_permission(permission: &str) -> Option<Self> {
         match permission {
             "campaigns.trigger.send" | "messages.send" | "transactional.send" => None,
+            "messages.dispatches.send" => Some(Self::MessagesSendAudience),
             name if name.starts_with("catalogs.") => Some(Self::Catalogs),
             "users.external_ids.remove" | "users.external_ids.rename" => {
                 Some(Self::UsersExternalIds)

@@ -2,10 +2,14 @@
 //! that covers a whole percentage of the users.
 
 use rand::seq::index;
+use serde::Serialize;
 use uuid::Uuid;
 
 use super::rows;
+use kit::clock::serialize_time;
 use store::{StoreError, Tx};
+
+pub use super::rows::known_groups;
 
 /// `random_bucket` is 0 to one less than this.
 pub const BUCKETS: u16 = 10_000;
@@ -51,6 +55,32 @@ pub async fn renew(
     rows::lock(tx, workspace).await?;
     rows::activate(tx, workspace, &group, now).await?;
     Ok(group)
+}
+
+/// A group that the workspace has, or had before it was renewed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KnownGroup {
+    pub segment_id: Uuid,
+    pub percent: i32,
+    pub active: bool,
+    #[serde(serialize_with = "serialize_time")]
+    pub created_at: i64,
+}
+
+/// Activates a group that the workspace had before, with its segment id and its users. None: it
+/// never had such a group. To activate the active one changes nothing.
+pub async fn activate(
+    tx: &mut Tx,
+    workspace: i32,
+    segment_id: Uuid,
+) -> Result<Option<ControlGroup>, StoreError> {
+    rows::lock(tx, workspace).await?;
+    if !rows::known_groups(tx, workspace).await?.iter().any(|known| known.segment_id == segment_id)
+    {
+        return Ok(None);
+    }
+    rows::activate_again(tx, workspace, segment_id).await?;
+    rows::control_group(tx, workspace).await
 }
 
 /// The current number of users in the group.

@@ -5,11 +5,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use serde::Serialize;
 use uuid::Uuid;
 
 use super::{Workspace, key_rows};
 use crate::app::App;
-use kit::clock::{Clock, format_seconds};
+use kit::clock::{Clock, format_seconds, serialize_optional_time, serialize_time};
 use kit::retry::Retry;
 use runtime::credentials::revoked::{self, SecretKind};
 use runtime::credentials::{Credential, FindError, Hash, hash, random_secret};
@@ -21,6 +22,7 @@ pub use super::key_rows::list;
 pub const PERMISSIONS: &[&str] = &[
     "campaigns.details",
     "campaigns.list",
+    "campaigns.statistics",
     "campaigns.trigger.schedule.create",
     "campaigns.trigger.schedule.delete",
     "campaigns.trigger.schedule.update",
@@ -43,7 +45,19 @@ pub const PERMISSIONS: &[&str] = &[
     "catalogs.replace_items",
     "catalogs.update_item",
     "catalogs.update_items",
+    "dead_letters.discard",
+    "dead_letters.get",
+    "dead_letters.list",
+    "dead_letters.retry",
+    "deliveries.get",
+    "deliveries.list",
+    "deliveries.resend",
     "email.status",
+    "messages.dispatches.cancel",
+    "messages.dispatches.get",
+    "messages.dispatches.list",
+    "messages.dispatches.recipients",
+    "messages.dispatches.send",
     "messages.live_activity.start",
     "messages.schedule.create",
     "messages.schedule.delete",
@@ -53,6 +67,8 @@ pub const PERMISSIONS: &[&str] = &[
     "purchases.product_list",
     "segments.details",
     "segments.list",
+    "segments.sample",
+    "segments.size",
     "sms.invalid_phone_numbers.remove",
     "subscription.status.get",
     "subscription.status.set",
@@ -68,6 +84,7 @@ pub const PERMISSIONS: &[&str] = &[
     "users.external_ids.rename",
     "users.identify",
     "users.merge",
+    "users.messages",
     "users.track",
 ];
 
@@ -127,19 +144,24 @@ pub struct NewKey<'a> {
     pub declared: bool,
 }
 
-/// A key in a list. Its secret is not stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A key in a list. Its secret is not stored. Times are milliseconds since the epoch, and ISO 8601 in
+/// JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KeyInfo {
     pub id: Uuid,
     /// The workspace's name.
     pub workspace: String,
     pub name: String,
+    #[serde(skip)]
     pub(crate) hash: Vec<u8>,
     pub permissions: Vec<String>,
     pub allow: Vec<IpNet>,
     pub declared: bool,
+    #[serde(serialize_with = "serialize_time")]
     pub created_at: i64,
+    #[serde(serialize_with = "serialize_optional_time")]
     pub last_used_at: Option<i64>,
+    #[serde(serialize_with = "serialize_optional_time")]
     pub revoked_at: Option<i64>,
 }
 

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
+use super::groups::KnownGroup;
 use super::{ControlGroup, DeclaredApp, Workspace, to_json};
-use store::{StoreError, Tx, from_row, on};
+use store::{StoreError, Tx, execute, from_row, on};
 
 from_row! {
     Workspace {
@@ -230,6 +231,39 @@ pub(crate) async fn activate(
     .bind(now)
     .execute(c).await?.rows_affected());
     Ok(())
+}
+
+/// Makes a former group of the workspace its only active one.
+pub(crate) async fn activate_again(
+    tx: &mut Tx,
+    workspace: i32,
+    segment_id: Uuid,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE control_groups SET active = FALSE WHERE workspace_id = $1 AND active")
+            .bind(workspace)
+    );
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE control_groups SET active = TRUE WHERE workspace_id = $1 AND segment_id = $2"
+        )
+        .bind(workspace)
+        .bind(segment_id)
+    );
+    Ok(())
+}
+
+from_row! { KnownGroup { segment_id, percent, active, created_at } }
+
+/// The groups of a workspace, the latest first.
+pub async fn known_groups(tx: &mut Tx, workspace: i32) -> Result<Vec<KnownGroup>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT segment_id, percent, active, created_at FROM control_groups
+         WHERE workspace_id = $1 ORDER BY created_at DESC, segment_id",
+    )
+    .bind(workspace).fetch_all(c).await?))
 }
 
 /// The number of users in a slice.

@@ -14,10 +14,11 @@ use super::left_out::LeftOut;
 use super::message_rows::{self, NewMessage, OpenMessage, PartContext, Settled};
 use super::named::{Resolved, load_users, resolve};
 use super::part_rows::{self, Part, PartProgress, Recipients};
+use super::past;
 use super::settle;
 use super::state::{Counts, RowState};
 use crate::app::App;
-use crate::order::{Named, SubscriptionState, Wave};
+use crate::order::{Named, PastRecipients, SubscriptionState, Wave};
 use gateway::workspaces::Channel;
 use kit::fail_point;
 use people::users::Recipient;
@@ -171,9 +172,12 @@ impl PartReader {
 
     async fn page(&mut self) -> Result<Page, DispatchError> {
         let mut tx = self.app.store.snapshot().await?;
-        let mut page = match &self.part.recipients {
-            Recipients::Named(named) => self.named(&mut tx, named).await?,
-            Recipients::UserRange(from, to) => self.user_range(&mut tx, *from, *to).await?,
+        let mut page = match (&self.part.recipients, &self.job.order.target.recipients_of) {
+            (Recipients::Named(named), _) => self.named(&mut tx, named).await?,
+            (Recipients::UserRange(from, _), Some(past)) => {
+                self.past_recipients(&mut tx, past, from.service_id).await?
+            }
+            (Recipients::UserRange(from, to), None) => self.user_range(&mut tx, *from, *to).await?,
         };
         self.adapt(page.users.len(), page.users.iter().map(|user| user.doc.len()).sum());
         if self.job.needs_activity(self.part.wave.as_ref()) {
@@ -216,6 +220,25 @@ impl PartReader {
             is_last: end.is_none_or(|end| end >= to),
             walked,
             unknown: 0,
+        })
+    }
+
+    /// Recipients in the part of an earlier dispatch that has the number of this part.
+    async fn past_recipients(
+        &self,
+        tx: &mut Tx,
+        past: &PastRecipients,
+        after: Uuid,
+    ) -> Result<Page, DispatchError> {
+        let (workspace, from) = (self.job.order.workspace_id, (self.part.number, after));
+        let page = past::page(tx, workspace, past, from, self.limit).await?;
+        Ok(Page {
+            users: page.users,
+            activity: HashMap::new(),
+            end: Position { slice: 0, service_id: page.last.unwrap_or(after) },
+            is_last: page.walked < self.limit,
+            walked: page.walked,
+            unknown: page.unknown,
         })
     }
 
@@ -384,7 +407,7 @@ fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>,
 
 /// A user with the required activity; or the reason, for the operator, why the stored data is
 /// unreadable.
-fn read_user<'a>(
+pub(super) fn read_user<'a>(
     service_id: Uuid,
     doc: &str,
     activity: Option<&'a [u8]>,
@@ -403,7 +426,11 @@ fn read_user<'a>(
 /// Whether a user's subscription allows a message, with the order's `required` state. SMS and
 /// WhatsApp have subscription groups, which their channels check. Other channels have no
 /// subscriptions.
-fn is_subscribed(user: &Recipient, channel: Channel, required: SubscriptionState) -> bool {
+pub(super) fn is_subscribed(
+    user: &Recipient,
+    channel: Channel,
+    required: SubscriptionState,
+) -> bool {
     let state = match channel {
         Channel::Email => user.email_subscription(),
         push if push.is_push() => user.push_subscription(),
@@ -417,7 +444,7 @@ fn is_subscribed(user: &Recipient, channel: Channel, required: SubscriptionState
 }
 
 /// Why a channel cannot reach a user with any message.
-fn without_address(user: &Recipient, channel: Channel) -> Option<&'static str> {
+pub(super) fn without_address(user: &Recipient, channel: Channel) -> Option<&'static str> {
     match channel {
         Channel::Email if user.email().is_none() => Some("no email address"),
         Channel::Sms | Channel::WhatsApp if user.phone().is_none() => Some("no phone number"),

@@ -38,9 +38,33 @@ impl<'a> Allowance<'a> {
         slices.sort_unstable();
         slices.dedup();
         message_rows::lock_capping(tx, context.workspace, &slices).await?;
+        Self::read(tx, context, rules, &users, now).await
+    }
+
+    /// The same for a time in the past, without locks: later messages do not count.
+    pub async fn at(
+        tx: &mut Tx,
+        context: PartContext,
+        rules: &'a [CappingRule],
+        user: Uuid,
+        at: i64,
+    ) -> Result<Self, StoreError> {
+        let mut allowance = Self::read(tx, context, rules, &[user], at).await?;
+        let all = allowance.sent.values_mut();
+        all.for_each(|sent| sent.retain(|(_, sent_at)| *sent_at <= at));
+        Ok(allowance)
+    }
+
+    async fn read(
+        tx: &mut Tx,
+        context: PartContext,
+        rules: &'a [CappingRule],
+        users: &[Uuid],
+        now: i64,
+    ) -> Result<Self, StoreError> {
         let days = rules.iter().map(|rule| rule.days).max().unwrap_or(0);
         let since = now.saturating_sub(i64::from(days) * DAY_MS);
-        let sent = message_rows::sent_since(tx, context, &users, since).await?;
+        let sent = message_rows::sent_since(tx, context, users, since).await?;
         Ok(Self { rules, now, sent })
     }
 

@@ -36,15 +36,19 @@ pub struct ConsoleRecord {
 }
 from_row! { ConsoleRecord { dispatch_id, at, record } }
 
-/// A workspace's latest records.
+/// A workspace's latest records; only those after `after` in this order.
 pub async fn console_records(
     tx: &mut Tx,
     workspace: i32,
+    after: Option<Uuid>,
     limit: u32,
 ) -> Result<Vec<ConsoleRecord>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT dispatch_id, at, record FROM console_log WHERE workspace_id = $1
-         ORDER BY at DESC, dispatch_id DESC LIMIT $2",
+        "SELECT dispatch_id, at, record FROM console_log
+         WHERE workspace_id = $1
+           AND ($2 IS NULL OR (at, dispatch_id) < (SELECT at, dispatch_id FROM console_log
+                                                   WHERE dispatch_id = $2))
+         ORDER BY at DESC, dispatch_id DESC LIMIT $3",
     )
-    .bind(workspace).bind(i64::from(limit)).fetch_all(c).await?))
+    .bind(workspace).bind(after).bind(i64::from(limit)).fetch_all(c).await?))
 }

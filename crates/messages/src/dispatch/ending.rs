@@ -3,7 +3,7 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{State, console_rows, message_rows, part_rows, report_rows, rows, telemetry};
+use super::{State, console_rows, message_rows, part_rows, rows, summary_rows, telemetry};
 use crate::order::Order;
 use kit::clock::format_time;
 use runtime::kinds;
@@ -71,7 +71,7 @@ pub(super) async fn settle_part(tx: &mut Tx, id: Uuid, part: i64) -> Result<(), 
 /// Keeps a record of a request that targeted a segment: `longshore console-log` lists them.
 async fn add_console_record(tx: &mut Tx, order: &Order, now: i64) -> Result<(), StoreError> {
     let Some(segment) = order.target.segment_id else { return Ok(()) };
-    let Some(summary) = report_rows::summary(tx, order.dispatch_id).await? else { return Ok(()) };
+    let Some(summary) = summary_rows::summary(tx, order.dispatch_id).await? else { return Ok(()) };
     let record = json!({
         "dispatch_id": order.dispatch_id.simple().to_string(),
         "call": order.kind,

@@ -3,13 +3,14 @@
 
 use std::ops::AddAssign;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use store::from_row;
 
 /// Number of exclusions by reason. If several reasons apply, the first one counts, in the order
 /// here. Users of another wave are not excluded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LeftOut {
     /// Listed users who do not exist. If there are several waves, they are counted in the last one.
     pub unknown: i64,

@@ -127,6 +127,17 @@ pub(super) async fn by_number(
     .transpose()
 }
 
+/// The listed users of a dispatch: each of its waves has all of them. None if it has no list; empty
+/// if all of its parts are done, because these no longer have theirs.
+pub(super) async fn listed(tx: &mut Tx, dispatch: Uuid) -> Result<Option<Vec<Named>>, StoreError> {
+    let named: Option<String> = on!(tx, c => sqlx::query_scalar(
+        "SELECT named FROM dispatch_parts WHERE dispatch_id = $1 AND named IS NOT NULL
+         ORDER BY is_done LIMIT 1",
+    )
+    .bind(dispatch).fetch_optional(c).await?);
+    named.map(|named| parsed("dispatch_parts.named", dispatch, &named)).transpose()
+}
+
 /// The part of a claim for named users.
 pub(super) async fn by_claim(
     tx: &mut Tx,

@@ -1,18 +1,22 @@
-//! Planning: splits the users of a dispatch without listed users into parts, once.
+//! Planning: splits the users of a dispatch without listed users into parts, once. The parts of a
+//! send to the recipients of an earlier dispatch are those of that dispatch.
 
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use super::error::DispatchError;
 use super::rows::{self, Plan};
-use super::{ending, job, part_rows};
+use super::{ending, job, part_rows, past, recipient_rows};
 use crate::app::App;
 use crate::dispatch::state::State;
-use crate::order::Wave;
+use crate::order::{PastRecipients, Wave};
 use kit::fail_point;
 use people::users::scan::{self, PartBoundaries};
 use people::users::{Position, SLICES};
 use runtime::kinds;
 use runtime::traces;
+use store::Tx;
 use store::claims::{self, Claim, ClaimError};
 
 /// Splits the users of a claim's wave into parts. If the dispatch has ended, drops the claim.
@@ -39,13 +43,32 @@ pub async fn plan(app: &App, claim: &Claim) -> Result<(), DispatchError> {
         Some(segment) => Some(segment),
         None => job::segment(&mut tx, order).await?,
     };
-    // Including the slices of the control group, because its excluded users are counted.
-    let slices: Vec<i16> = (0..SLICES).collect();
-    let per_part = app.config.messages.part_users;
-    let boundaries = scan::cut(&mut tx, order.workspace_id, &slices, per_part, usize::MAX).await?;
+    let boundaries = match &order.target.recipients_of {
+        Some(past) => parts_of_past(&mut tx, order.workspace_id, past).await?,
+        None => {
+            // Including the slices of the control group, because its excluded users are counted.
+            let slices: Vec<i16> = (0..SLICES).collect();
+            let per_part = app.config.messages.part_users;
+            scan::cut(&mut tx, order.workspace_id, &slices, per_part, usize::MAX).await?
+        }
+    };
     drop(tx);
     fail_point!("dispatch::looked");
     write(app, claim, order.workspace_id, wave.as_ref(), segment.as_deref(), &boundaries).await
+}
+
+/// One part for each part of the earlier dispatch, with the same number: its users are those with
+/// messages in that part.
+async fn parts_of_past(
+    tx: &mut Tx,
+    workspace: i32,
+    past: &PastRecipients,
+) -> Result<PartBoundaries, DispatchError> {
+    let parts = past::parts(tx, workspace, past).await?;
+    let users = recipient_rows::count_users(tx, past).await?;
+    let before_all = Position { slice: 0, service_id: Uuid::nil() };
+    let ends = (0..parts).map(|_| before_all).collect();
+    Ok(PartBoundaries { ends, users, youngest: Uuid::max() })
 }
 
 /// Stores the plan in one transaction: the parts and their claims.

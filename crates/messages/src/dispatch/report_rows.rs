@@ -1,18 +1,17 @@
-//! The SQL of reports about dispatches: lists, statistics, receipts.
+//! The SQL of reports about messages: statistics, receipts, reports of channels, deletion.
 
 use std::collections::HashMap;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Range};
 
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::left_out::LeftOut;
+use super::recipient_rows;
 use super::report::Report;
-use super::state::{OutcomeCounts, State};
+use super::state::OutcomeCounts;
 use crate::MessageId;
-use crate::order::Kind;
 use gateway::workspaces::Channel;
-use kit::clock::{serialize_optional_time, serialize_time};
 use store::to_json;
 use store::{StoreError, Tx, execute, from_row, on};
 
@@ -154,25 +153,12 @@ pub async fn statistics(
     .bind(workspace).bind(campaign).fetch_all(c).await?))
 }
 
-// Lists ----------------------------------------------------------------------------------
-
-/// A dispatch and its progress. Times are milliseconds since the epoch, and ISO 8601 in JSON.
-#[derive(Clone, Debug, Serialize)]
-pub struct DispatchSummary {
-    #[serde(serialize_with = "uuid::serde::simple::serialize")]
-    pub id: Uuid,
-    /// The workspace's name; none if it was deleted.
-    pub workspace: Option<String>,
-    pub kind: Kind,
-    pub state: State,
-    pub campaign_id: Option<Uuid>,
-    pub request_id: String,
-    pub note: Option<String>,
-    /// Users in all its waves so far, and how many of them were processed.
+/// What the stored dispatches of a campaign or a Canvas sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendTotals {
+    pub dispatches: i64,
+    /// Users that the dispatches read, once for each dispatch.
     pub users: i64,
-    pub walked: i64,
-    pub parts: i64,
-    pub parts_left: i64,
     /// Messages by outcome.
     pub sent: i64,
     pub unreachable: i64,
@@ -180,130 +166,44 @@ pub struct DispatchSummary {
     pub failed: i64,
     pub bounced: i64,
     pub left_out: LeftOut,
-    #[serde(serialize_with = "serialize_time")]
-    pub accepted_at: i64,
-    #[serde(serialize_with = "serialize_optional_time")]
-    pub started_at: Option<i64>,
-    #[serde(serialize_with = "serialize_optional_time")]
-    pub finished_at: Option<i64>,
 }
 from_row! {
-    DispatchSummary {
-        id, workspace, kind, state, campaign_id, request_id, note, users, walked, parts, parts_left,
-        sent, unreachable, aborted, failed, bounced, accepted_at, started_at, finished_at,
-    } flatten { left_out }
+    SendTotals { dispatches, users, sent, unreachable, aborted, failed, bounced }
+    flatten { left_out }
 }
 
-/// The state in a column, but `cancelling` instead of `cancelled` while a worker holds a part of the
-/// dispatch: its claim is released once none of the part's messages are in flight.
-#[macro_export]
-macro_rules! shown_state {
-    ($state:literal, $dispatch:literal) => {
-        concat!(
-            "CASE WHEN ",
-            $state,
-            " = 'cancelled'
-                  AND (EXISTS (SELECT 1 FROM claims
-                               WHERE kind = 'dispatch_part' AND job = ",
-            $dispatch,
-            ")
-                       OR EXISTS (SELECT 1 FROM dispatch_parts part
-                                  JOIN claims ON claims.kind = 'dispatch_named'
-                                   AND claims.job = part.claim_job
-                                   AND claims.item = part.claim_item
-                                  WHERE part.dispatch_id = ",
-            $dispatch,
-            ")) THEN 'cancelling' ELSE ",
-            $state,
-            " END"
-        )
-    };
-}
-pub use shown_state;
+/// Maximum number of dispatches that are added up: each purchase may start one.
+pub const MAX_SUMMED_DISPATCHES: i64 = 10_000;
 
-macro_rules! listed {
-    ($condition:expr) => {
-        concat!(
-            "WITH d AS (
-                 SELECT dispatches.*, workspaces.name AS workspace, ",
-            shown_state!("dispatches.state", "dispatches.id"),
-            " AS shown_state FROM dispatches
-                 LEFT JOIN workspaces ON workspaces.id = dispatches.workspace_id
-                 WHERE ",
-            $condition,
-            "), p AS (
-                 SELECT dispatch_id, sum(walked) AS walked, sum(sent) AS sent,
-                        sum(unreachable) AS unreachable, sum(aborted) AS aborted,
-                        sum(failed) AS failed, sum(bounced) AS bounced,
-                        sum(unknown) AS unknown, sum(not_in_audience) AS not_in_audience,
-                        sum(control_group) AS control_group, sum(unsubscribed) AS unsubscribed,
-                        sum(capped) AS capped
-                 FROM dispatch_parts WHERE dispatch_id IN (SELECT id FROM d)
-                 GROUP BY dispatch_id)
-             SELECT d.id, d.workspace, d.kind, d.shown_state AS state, d.campaign_id,
-                    d.request_id, d.note,
-                    d.users, CAST(COALESCE(p.walked, 0) AS BIGINT) AS walked,
-                    d.parts, d.parts_left,
-                    CAST(COALESCE(p.sent, 0) AS BIGINT) AS sent,
-                    CAST(COALESCE(p.unreachable, 0) AS BIGINT) AS unreachable,
-                    CAST(COALESCE(p.aborted, 0) AS BIGINT) AS aborted,
-                    CAST(COALESCE(p.failed, 0) AS BIGINT) AS failed,
-                    CAST(COALESCE(p.bounced, 0) AS BIGINT) AS bounced,
-                    CAST(COALESCE(p.unknown, 0) AS BIGINT) AS unknown,
-                    CAST(COALESCE(p.not_in_audience, 0) AS BIGINT) AS not_in_audience,
-                    CAST(COALESCE(p.control_group, 0) AS BIGINT) AS control_group,
-                    CAST(COALESCE(p.unsubscribed, 0) AS BIGINT) AS unsubscribed,
-                    CAST(COALESCE(p.capped, 0) AS BIGINT) AS capped,
-                    d.accepted_at, d.started_at,
-                    CASE WHEN d.shown_state <> 'cancelling' THEN d.finished_at END AS finished_at
-             FROM d LEFT JOIN p ON p.dispatch_id = d.id
-             ORDER BY d.accepted_at DESC, d.id DESC"
-        )
-    };
-}
-
-/// The latest dispatches, of one workspace or in one state.
-pub async fn list(
+/// The totals of a campaign's dispatches that were accepted in a range of time; of the latest
+/// [`MAX_SUMMED_DISPATCHES`], if there are more.
+pub async fn send_totals(
     tx: &mut Tx,
-    workspace: Option<&str>,
-    state: Option<State>,
-    limit: u32,
-) -> Result<Vec<DispatchSummary>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(listed!(concat!(
-        "($1 IS NULL OR workspaces.name = $1) AND ($2 IS NULL OR ", shown_state!("dispatches.state", "dispatches.id"), " = $2)
-         ORDER BY dispatches.accepted_at DESC, dispatches.id DESC LIMIT $3"
-    )))
-    .bind(workspace).bind(state.map(State::name)).bind(i64::from(limit)).fetch_all(c).await?))
-}
-
-pub async fn summary(tx: &mut Tx, id: Uuid) -> Result<Option<DispatchSummary>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(listed!("dispatches.id = $1"))
-        .bind(id).fetch_optional(c).await?))
-}
-
-/// Stored messages of a dispatch that were not sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct UnsentMessages {
-    /// In progress, or waiting for a retry.
-    pub waiting: i64,
-    /// Given up, because the dispatch ended early. While it is cancelling, those in flight are
-    /// among them.
-    pub cancelled: i64,
-}
-from_row! { UnsentMessages { waiting, cancelled } }
-
-/// The messages of a dispatch that were not sent. If it has ended, none are waiting, even if its
-/// last worker was lost before it could store that.
-pub async fn unsent_messages(tx: &mut Tx, id: Uuid) -> Result<UnsentMessages, StoreError> {
+    (workspace, campaign): (i32, Uuid),
+    accepted: Range<i64>,
+) -> Result<SendTotals, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT count(CASE WHEN NOT is_ended THEN 1 END) AS waiting,
-                count(CASE WHEN is_ended THEN 1 END) AS cancelled
-         FROM (SELECT dispatches.state IN ('failed', 'cancelled') AS is_ended
-               FROM messages JOIN dispatches ON dispatches.id = messages.dispatch_id
-               WHERE messages.dispatch_id = $1
-                 AND messages.state IN ('pending', 'waiting', 'cancelled')) AS unsent",
+        "WITH d AS (
+             SELECT id, users FROM dispatches
+             WHERE workspace_id = $1 AND campaign_id = $2 AND accepted_at >= $3
+               AND accepted_at < $4
+             ORDER BY accepted_at DESC, id DESC LIMIT $5)
+         SELECT (SELECT count(*) FROM d) AS dispatches,
+                CAST(COALESCE((SELECT sum(users) FROM d), 0) AS BIGINT) AS users,
+                CAST(COALESCE(sum(sent), 0) AS BIGINT) AS sent,
+                CAST(COALESCE(sum(unreachable), 0) AS BIGINT) AS unreachable,
+                CAST(COALESCE(sum(aborted), 0) AS BIGINT) AS aborted,
+                CAST(COALESCE(sum(failed), 0) AS BIGINT) AS failed,
+                CAST(COALESCE(sum(bounced), 0) AS BIGINT) AS bounced,
+                CAST(COALESCE(sum(unknown), 0) AS BIGINT) AS unknown,
+                CAST(COALESCE(sum(not_in_audience), 0) AS BIGINT) AS not_in_audience,
+                CAST(COALESCE(sum(control_group), 0) AS BIGINT) AS control_group,
+                CAST(COALESCE(sum(unsubscribed), 0) AS BIGINT) AS unsubscribed,
+                CAST(COALESCE(sum(capped), 0) AS BIGINT) AS capped
+         FROM dispatch_parts WHERE dispatch_id IN (SELECT id FROM d)",
     )
-    .bind(id).fetch_one(c).await?))
+    .bind(workspace).bind(campaign).bind(accepted.start).bind(accepted.end)
+    .bind(MAX_SUMMED_DISPATCHES).fetch_one(c).await?))
 }
 
 // Receipts and reports ------------------------------------------------------------------------
@@ -420,17 +320,20 @@ pub(super) async fn store_report(
 /// Maximum number of messages that one statement removes.
 const MAX_DELETED: i64 = 5_000;
 
-/// A dispatch of a workspace that ended before a time.
+/// A dispatch of a workspace that ended before a time, except those to whose recipients another one
+/// still sends.
 pub(super) async fn ended_before(
     tx: &mut Tx,
     workspace: i32,
     time: i64,
 ) -> Result<Option<Uuid>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_scalar(
+    let in_use = recipient_rows::in_use(tx, workspace).await?;
+    let ended: Vec<Uuid> = on!(tx, c => sqlx::query_scalar(
         "SELECT id FROM dispatches WHERE workspace_id = $1 AND finished_at < $2
-         ORDER BY finished_at LIMIT 1",
+         ORDER BY finished_at LIMIT $3",
     )
-    .bind(workspace).bind(time).fetch_optional(c).await?))
+    .bind(workspace).bind(time).bind(in_use.len() as i64 + 1).fetch_all(c).await?);
+    Ok(ended.into_iter().find(|id| !in_use.contains(id)))
 }
 
 /// Removes some messages of a dispatch, or the dispatch once it has none; returns whether the

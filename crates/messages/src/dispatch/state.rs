@@ -27,6 +27,11 @@ impl State {
     pub fn is_final(self) -> bool {
         matches!(self, Self::Done | Self::Failed | Self::Cancelled)
     }
+
+    /// Whether messages that were not sent are given up.
+    pub fn is_early_end(self) -> bool {
+        matches!(self, Self::Failed | Self::Cancelling | Self::Cancelled)
+    }
 }
 
 text_enum! {
@@ -42,6 +47,68 @@ text_enum! {
         Aborted = "aborted",
         Failed = "failed",
         Bounced = "bounced",
+    }
+}
+
+text_enum! {
+    /// The outcome of a message, as its owner sees it.
+    #[derive(PartialOrd, Ord, Hash, clap::ValueEnum)]
+    #[value(rename_all = "snake_case")]
+    pub enum MessageOutcome {
+        /// To be sent, or waits for another attempt.
+        Waiting = "waiting",
+        /// The channel accepted it.
+        Sent = "sent",
+        /// The channel reported that it arrived.
+        Delivered = "delivered",
+        /// The channel or a later report rejected it.
+        Bounced = "bounced",
+        /// The user has no address, or cannot be reached by this channel.
+        Unreachable = "unreachable",
+        /// Its template ended it.
+        Aborted = "aborted",
+        Failed = "failed",
+        /// Given up, because the dispatch was cancelled or failed.
+        Cancelled = "cancelled",
+    }
+}
+
+impl MessageOutcome {
+    /// Those of messages of a dispatch that has ended.
+    pub const FINAL: [Self; 7] = [
+        Self::Sent,
+        Self::Delivered,
+        Self::Bounced,
+        Self::Unreachable,
+        Self::Aborted,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
+    /// The outcome of a message whose row has this state. If its dispatch ended early, an open
+    /// message is given up, even if its last worker was lost before it could store that.
+    pub fn from_row(state: &str, ended_early: bool) -> Option<Self> {
+        match state {
+            "pending" | "waiting" if ended_early => Some(Self::Cancelled),
+            "pending" => Some(Self::Waiting),
+            state => Self::from_name(state),
+        }
+    }
+
+    /// The states of rows whose messages have this outcome.
+    pub(super) fn row_states(self, ended_early: bool) -> &'static [&'static str] {
+        match (self, ended_early) {
+            (Self::Waiting, true) => &[],
+            (Self::Waiting, false) => &["pending", "waiting"],
+            (Self::Cancelled, true) => &["cancelled", "pending", "waiting"],
+            (Self::Cancelled, false) => &["cancelled"],
+            (Self::Sent, _) => &["sent"],
+            (Self::Delivered, _) => &["delivered"],
+            (Self::Bounced, _) => &["bounced"],
+            (Self::Unreachable, _) => &["unreachable"],
+            (Self::Aborted, _) => &["aborted"],
+            (Self::Failed, _) => &["failed"],
+        }
     }
 }
 
@@ -94,5 +161,26 @@ impl Counts {
             metrics::counter!("longshore_dispatch_messages_total", &labels)
                 .increment(count.unsigned_abs());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_of_a_row_has_the_outcome_that_selects_it() {
+        let states =
+            RowState::ALL.map(RowState::name).into_iter().chain(["delivered", "cancelled"]);
+        for state in states {
+            for ended_early in [false, true] {
+                let outcome = MessageOutcome::from_row(state, ended_early).expect(state);
+                let selecting = MessageOutcome::ALL.into_iter();
+                let selecting =
+                    selecting.filter(|outcome| outcome.row_states(ended_early).contains(&state));
+                assert_eq!(selecting.collect::<Vec<_>>(), [outcome], "{state} {ended_early}");
+            }
+        }
+        assert_eq!(MessageOutcome::from_row("lost", false), None);
     }
 }

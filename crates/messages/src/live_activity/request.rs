@@ -158,6 +158,7 @@ impl StartRequest {
                 users: users.map(|id| User::ExternalUserId(id).into()).collect(),
                 segment_id: segment(self.segment_id.as_deref(), settings)?,
                 audience: audience.map(|audience| audience.to_json()),
+                recipients_of: None,
             },
             attributes_type: self.activity_attributes_type,
             attributes: self.activity_attributes,

@@ -51,8 +51,9 @@ mod tests {
     use serde_json::{Map, json};
     use uuid::Uuid;
 
-    use super::super::{Kind, Named, SubscriptionState, Target, Who};
+    use super::super::{Kind, Named, PastRecipients, SubscriptionState, Target, Who};
     use super::*;
+    use crate::dispatch::state::MessageOutcome;
 
     fn order(text: &str) -> Order {
         let alias = Who::Alias { label: "l".into(), name: "n".into() };
@@ -70,7 +71,7 @@ mod tests {
             campaign_id: Some(Uuid::nil()),
             send_id: None,
             messages: Map::from_iter([("email".to_owned(), json!({ "body": text }))]),
-            target: Target { users: users.map(named).into(), segment_id: None, audience: None },
+            target: Target { users: users.map(named).into(), ..Target::default() },
             subscription_state: SubscriptionState::OptedIn,
             ignores_capping: true,
             canvas_entry_properties: None,
@@ -112,10 +113,20 @@ mod tests {
         let plain = order("b");
         assert_eq!((read(&plain), earlier(&plain).unwrap()), (plain.clone(), plain.clone()));
         let properties = TreeObject::parse(r#"{"a":1}"#).unwrap();
-        let newer = Order { trigger_properties: Some(properties), ..plain };
+        let newer = Order { trigger_properties: Some(properties), ..plain.clone() };
         assert_eq!(read(&newer), newer);
         assert!(retry::Retry::needs_newer_version(&earlier(&newer).unwrap_err()));
-        let newest = newer.to_json().replacen("\"v\":2", "\"v\":3", 1);
+        let mut of_recipients = plain;
+        of_recipients.target = Target {
+            recipients_of: Some(PastRecipients {
+                dispatch_id: Uuid::nil(),
+                outcomes: vec![MessageOutcome::Sent],
+            }),
+            ..Target::default()
+        };
+        assert_eq!(read(&of_recipients), of_recipients);
+        assert!(retry::Retry::needs_newer_version(&earlier(&of_recipients).unwrap_err()));
+        let newest = of_recipients.to_json().replacen("\"v\":3", "\"v\":4", 1);
         assert!(Order::from_row("t.c", 7, &newest).is_err());
     }
 

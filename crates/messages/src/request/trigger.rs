@@ -133,7 +133,7 @@ impl TriggerRequest {
             send_id: self.send_id.map(|SendId(id)| id),
             problems,
             campaign_id: campaign,
-            target: Target { users, segment_id: None, audience },
+            target: Target { users, audience, ..Target::default() },
             messages,
             subscription_state: SubscriptionState::default(),
             ignores_capping: false,

@@ -1,5 +1,7 @@
 //! Reads the settings from a file and the environment, and collects all errors.
 
+mod origins;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -15,8 +17,10 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::{Config, ConfigError, Mode};
+
 use crate::config::network::network;
 use kit::words::nearest;
+pub use origins::{Origin, ShownSetting};
 
 /// The environment's short names, and the settings they stand for. Every other setting
 /// is `LONGSHORE_<SECTION>__<NAME>`, as in `LONGSHORE_WORKER__LEASE_MS`, and every property
@@ -74,6 +78,7 @@ impl Config {
         given.checked(mode)
     }
 }
+
 /// Parses addresses and networks; the error names each invalid text.
 pub(super) fn networks<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<IpNet>, D::Error> {
     let (mut networks, mut invalid) = (Vec::new(), Vec::new());
@@ -225,7 +230,12 @@ fn variables() -> impl Iterator<Item = String> {
 /// The environment variable of a setting, such as `LONGSHORE_WORKER__LEASE_MS`.
 pub fn variable(setting: &str) -> String {
     let short = ENVIRONMENT.iter().find(|(_, path)| *path == setting);
-    let long = || format!("LONGSHORE_{}", setting.to_uppercase().replace('.', "__"));
+    let long = || match setting.strip_prefix("log.kafka.") {
+        Some(property) => {
+            format!("LONGSHORE_LOG__KAFKA__{}", property.to_uppercase().replace('.', "_"))
+        }
+        None => format!("LONGSHORE_{}", setting.to_uppercase().replace('.', "__")),
+    };
     short.map_or_else(long, |(short, _)| (*short).to_owned())
 }
 

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Hash, revoked_rows};
+use super::{Hash, hash, revoked_rows};
 use kit::clock::{format_time, parse_time};
 use store::{StoreError, Tx, from_row, text_enum};
 
@@ -41,6 +41,11 @@ struct Line {
 }
 
 impl RevokedSecret {
+    /// A secret that became public.
+    pub fn leaked(kind: SecretKind, secret: &str, now: i64) -> Self {
+        Self { kind, name: "leaked".to_owned(), hash: hash(secret).into(), revoked_at: now }
+    }
+
     /// As a JSON object.
     pub fn to_line(&self) -> serde_json::Result<String> {
         serde_json::to_string(&Line {
@@ -84,7 +89,6 @@ pub async fn restore(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::credentials::hash;
 
     #[test]
     fn a_line_reads_back() {

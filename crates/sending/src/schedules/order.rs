@@ -46,8 +46,8 @@ async fn build_from_canvas(
         messages,
         target: Target {
             users,
-            segment_id: None,
             audience: target.audience.map(|audience| audience.to_json()),
+            ..Target::default()
         },
         subscription_state: SubscriptionState::default(),
         ignores_capping: false,

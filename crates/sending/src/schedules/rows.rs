@@ -72,10 +72,13 @@ pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<Schedule>, StoreEr
         "WHERE ($1 IS NULL OR ",
         shown_state!("s.state", "s.dispatch_id"),
         " = $1) AND ($2 IS NULL OR w.name = $2)
-         ORDER BY s.created_at DESC, s.id DESC LIMIT $3"
+           AND ($3 IS NULL OR (s.created_at, s.id) < (SELECT created_at, id FROM schedules
+                                                      WHERE id = $3))
+         ORDER BY s.created_at DESC, s.id DESC LIMIT $4"
     )))
     .bind(filter.state.map(State::name))
     .bind(filter.workspace.as_deref())
+    .bind(filter.after)
     .bind(i64::from(filter.limit))
     .fetch_all(c)
     .await?))

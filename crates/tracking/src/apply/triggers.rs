@@ -155,8 +155,8 @@ fn order(campaign: &Triggered, starts: &[Start<'_>], context: OrderContext<'_>) 
         messages: campaign.messages.clone(),
         target: Target {
             users: starts.iter().map(named).collect(),
-            segment_id: None,
             audience: campaign.audience.clone(),
+            ..Target::default()
         },
         subscription_state: SubscriptionState::default(),
         ignores_capping: false,

@@ -76,6 +76,13 @@ async fn an_idle_partition_follows_a_reset(place: Place) {
     let (ok, printed) = longshore(&installation, &["migrate"]).await;
     assert!(ok, "{printed}");
     let to_1 = ["log", "reset", "--topic", "tracking", "--partition", "1", "--to", "1"];
+    let dry_run = [&to_1[..], &["--dry-run"]].concat();
+    let (ok, printed) = longshore(&installation, &dry_run).await;
+    assert!(ok, "{printed}");
+    let mut tx = store.snapshot().await.unwrap();
+    let position = offsets::position(&mut tx, GROUP, topics::TRACKING, 1).await.unwrap();
+    assert_eq!(position.map(|position| position.next), Some(3), "a dry run resets nothing");
+    drop(tx);
     let (ok, printed) = longshore(&installation, &to_1).await;
     assert!(ok, "{printed}");
     eventually("the messages are applied again", async || {

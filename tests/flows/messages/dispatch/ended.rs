@@ -1,8 +1,8 @@
 //! How sends end: cancelled, failed, deleted, and what their counts are then.
 
 use longshore::messages::dispatch;
-use longshore::messages::dispatch::state::State;
-use longshore::messages::order::{Order, Target};
+use longshore::messages::dispatch::state::{MessageOutcome, State};
+use longshore::messages::order::{Order, PastRecipients, Target};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -87,10 +87,18 @@ async fn old_sends_are_deleted(mut world: World) {
     let app = &world.place.app;
     dispatch::sweep::sweep(app, &CancellationToken::new()).await.unwrap();
     assert_eq!(world.shown(&order).await.state, State::Done);
+    // Another send goes to its recipients.
+    let past =
+        PastRecipients { dispatch_id: order.dispatch_id, outcomes: vec![MessageOutcome::Sent] };
+    let target = Target { recipients_of: Some(past), ..Target::default() };
+    let apology = Order { target, ..world.order() };
+    world.begin(&apology).await;
     // As if it had ended a day before what is kept.
     let mut tx = app.store.write().await.unwrap();
     let before = app.clock.now_ms() - 31 * DAY_MS;
-    let sql = sqlx::AssertSqlSafe(format!("UPDATE dispatches SET finished_at = {before}"));
+    let sql = sqlx::AssertSqlSafe(format!(
+        "UPDATE dispatches SET finished_at = {before} WHERE finished_at IS NOT NULL"
+    ));
     match &mut tx {
         store::Tx::Postgres(tx) => {
             sqlx::query(sql).execute(&mut **tx).await.unwrap();
@@ -99,6 +107,11 @@ async fn old_sends_are_deleted(mut world: World) {
             sqlx::query(sql).execute(&mut **tx).await.unwrap();
         }
     }
+    tx.commit().await.unwrap();
+    dispatch::sweep::sweep(app, &CancellationToken::new()).await.unwrap();
+    assert_eq!(world.shown(&order).await.state, State::Done, "its recipients are needed");
+    let mut tx = app.store.write().await.unwrap();
+    assert!(dispatch::cancel(&mut tx, apology.dispatch_id).await.unwrap());
     tx.commit().await.unwrap();
     dispatch::sweep::sweep(app, &CancellationToken::new()).await.unwrap();
     let mut tx = app.store.snapshot().await.unwrap();

@@ -214,7 +214,8 @@ async fn erasing_a_user_deletes_their_emails_and_callbacks(world: World) {
     rows::erase_user(&mut tx, world.installation.workspace, ann.service_id).await.unwrap();
     assert!(rows::by_id(&mut tx, ann.dispatch_id).await.unwrap().is_none());
     assert!(rows::by_id(&mut tx, bob.dispatch_id).await.unwrap().is_some());
-    let filter = deliveries::Filter { state: None, workspace: None, subject: None, limit: 100 };
+    let filter =
+        deliveries::Filter { state: None, workspace: None, subject: None, after: None, limit: 100 };
     let left = deliveries::list(&mut tx, &filter).await.unwrap();
     let bob = bob.dispatch_id.simple().to_string();
     assert!(left.len() == 3 && left.iter().all(|delivery| delivery.subject == bob), "{left:?}");
@@ -229,7 +230,7 @@ async fn refused(world: &World) -> (MessageId, deliveries::Filter) {
     assert!(world.report(&id, PROCESSED, NOW + 5).await);
     eventually("an attempt failed", || async { !world.postbacks(&id).is_empty() }).await;
     let subject = Some(id.dispatch_id.simple().to_string());
-    (id, deliveries::Filter { state: None, workspace: None, subject, limit: 100 })
+    (id, deliveries::Filter { state: None, workspace: None, subject, after: None, limit: 100 })
 }
 
 async fn are_all(world: &World, filter: &deliveries::Filter, state: deliveries::State) -> bool {

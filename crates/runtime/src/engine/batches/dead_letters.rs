@@ -4,17 +4,23 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Handler;
 use super::failure::Failure;
 use super::parts::{Failed, Parts};
 use super::rows;
-pub use super::rows::DeadLetter;
+pub use super::rows::{
+    DeadLetter, ListedDeadLetter, find_for_workspace, list_for_workspace, remove_for_workspace,
+};
 use crate::topics;
 use kit::retry::{self, Retry};
 use log::{Message, Topic};
 use store::{Store, StoreError};
+
+/// Dead letters whose workspace is determined in one transaction: each may have 5 MiB.
+const UNDETERMINED: i64 = 10;
 
 /// Maximum number of attempts while another process holds the locks.
 const TRIES: u32 = 5;
@@ -31,6 +37,9 @@ pub enum DeadLetterError {
     Topic { id: Uuid, topic: String },
     #[error("it failed again: {0}")]
     Refused(String),
+    /// A later retry may succeed.
+    #[error("it could not be applied now: {0}")]
+    Unfinished(String),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -39,6 +48,7 @@ impl Retry for DeadLetterError {
     fn can_retry(&self) -> bool {
         match self {
             Self::Unknown(_) | Self::Topic { .. } | Self::Refused(_) => false,
+            Self::Unfinished(_) => true,
             Self::Store(error) => error.can_retry(),
         }
     }
@@ -58,10 +68,14 @@ pub async fn page(
     .await
 }
 
+pub async fn by_id(store: &Store, id: Uuid) -> Result<DeadLetter, DeadLetterError> {
+    let dead_letter = rows::dead_letter(&mut store.snapshot().await?, id).await?;
+    dead_letter.ok_or(DeadLetterError::Unknown(id))
+}
+
 /// The topic of a dead letter, which decides how it is retried.
 pub async fn topic(store: &Store, id: Uuid) -> Result<Topic, DeadLetterError> {
-    let dead_letter = rows::dead_letter(&mut store.snapshot().await?, id).await?;
-    let dead_letter = dead_letter.ok_or(DeadLetterError::Unknown(id))?;
+    let dead_letter = by_id(store, id).await?;
     let unknown = DeadLetterError::Topic { id, topic: dead_letter.topic.clone() };
     topics::from_name(&dead_letter.topic).ok_or(unknown)
 }
@@ -78,7 +92,7 @@ pub async fn retry<H: Handler>(
     loop {
         // Read each time: an earlier attempt without a response, or another process, may have
         // applied parts.
-        let text = match find(store, id).await {
+        let error = match find(store, id).await {
             Ok(None) if maybe_applied => return Ok(()),
             Ok(None) => return Err(DeadLetterError::Unknown(id)),
             Ok(Some(dead_letter)) => {
@@ -86,19 +100,23 @@ pub async fn retry<H: Handler>(
                 {
                     Ok(None) => return Ok(()),
                     Ok(Some(failed)) => return Err(DeadLetterError::Refused(failed.into_reason())),
-                    Err(Failure::Permanent(text) | Failure::Newer(text)) => {
-                        return Err(DeadLetterError::Refused(text));
+                    Err(Failure::Permanent(text)) => return Err(DeadLetterError::Refused(text)),
+                    Err(Failure::Newer(text)) => return Err(DeadLetterError::Unfinished(text)),
+                    Err(Failure::TooLarge(text)) => DeadLetterError::Refused(text),
+                    Err(Failure::Transient(text)) => DeadLetterError::Unfinished(text),
+                    Err(Failure::OffsetMoved) => {
+                        DeadLetterError::Unfinished("another process is retrying it".into())
                     }
-                    Err(Failure::Transient(text) | Failure::TooLarge(text)) => text,
-                    Err(Failure::OffsetMoved) => "another process is retrying it".to_owned(),
-                    Err(Failure::Stopped) => "the retry was stopped".to_owned(),
+                    Err(Failure::Stopped) => {
+                        DeadLetterError::Unfinished("the retry was stopped".into())
+                    }
                 }
             }
-            Err(error) => error.to_string(),
+            Err(error) => DeadLetterError::Unfinished(error.to_string()),
         };
         tries += 1;
         if tries == TRIES {
-            return Err(DeadLetterError::Refused(text));
+            return Err(error);
         }
         let base = Duration::from_millis(100);
         sleep(retry::backoff(tries, base, Duration::from_secs(2))).await;
@@ -154,4 +172,23 @@ pub async fn discard(store: &Store, id: Uuid) -> Result<(), DeadLetterError> {
         return Err(DeadLetterError::Unknown(id));
     }
     Ok(tx.commit().await?)
+}
+
+/// Determines the workspaces of dead letters that programs of the release before wrote.
+pub async fn determine_workspaces(
+    store: &Store,
+    stop: &CancellationToken,
+) -> Result<(), StoreError> {
+    while !stop.is_cancelled() {
+        let found = rows::without_workspace(&mut store.snapshot().await?, UNDETERMINED).await?;
+        if found.is_empty() {
+            break;
+        }
+        let mut tx = store.write().await?;
+        for (id, payload) in &found {
+            rows::set_workspace(&mut tx, *id, payload).await?;
+        }
+        tx.commit().await?;
+    }
+    Ok(())
 }

@@ -8,6 +8,10 @@ use uuid::Uuid;
 use log::Message;
 use store::{StoreError, Tx, execute, from_row, on};
 
+/// The stored workspace of a dead letter without one: an unreadable message, or one of `exports`,
+/// which has only an id. No workspace has this number.
+const NO_WORKSPACE: i32 = 0;
+
 /// A dead letter and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
@@ -113,13 +117,14 @@ pub async fn insert_dead_letter(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let (reason, request_id) = (without_nul(reason), without_nul(&message.request_id));
+    let workspace = workspace_of(&message.payload);
     execute!(
         tx,
         sqlx::query(
             "INSERT INTO dead_letters
          (id, consumer_group, topic, partition, position, appended_at, key, payload, request_id,
-          reason, attempts, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+          reason, attempts, created_at, workspace_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
          ON CONFLICT (consumer_group, topic, partition, position, appended_at) DO NOTHING",
         )
         .bind(Uuid::now_v7())
@@ -134,8 +139,19 @@ pub async fn insert_dead_letter(
         .bind(reason.as_str())
         .bind(attempts)
         .bind(now_ms)
+        .bind(workspace)
     );
     Ok(())
+}
+
+/// The workspace in a payload that is JSON. Its name there differs between topics.
+fn workspace_of(payload: &[u8]) -> i32 {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        #[serde(alias = "workspace_id")]
+        workspace: i32,
+    }
+    serde_json::from_slice(payload).map_or(NO_WORKSPACE, |Head { workspace }| workspace)
 }
 
 /// PostgreSQL does not allow NUL in text.
@@ -194,4 +210,107 @@ pub async fn dead_letter(tx: &mut Tx, id: Uuid) -> Result<Option<DeadLetter>, St
 /// Deletes a dead letter; `false` if the id is unknown.
 pub async fn remove(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     Ok(execute!(tx, sqlx::query("DELETE FROM dead_letters WHERE id = $1").bind(id)) == 1)
+}
+
+// Those of a workspace -----------------------------------------------------------------
+
+/// A dead letter of a workspace, with only the beginning of its payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedDeadLetter {
+    pub id: Uuid,
+    pub topic: String,
+    pub request_id: String,
+    pub reason: String,
+    pub attempts: i32,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+    /// The size of the payload.
+    pub bytes: i64,
+    pub beginning: Vec<u8>,
+}
+from_row! {
+    ListedDeadLetter { id, topic, request_id, reason, attempts, created_at, bytes, beginning }
+}
+
+/// A workspace's dead letters after one, oldest first; nothing of their payloads.
+pub async fn list_for_workspace(
+    tx: &mut Tx,
+    workspace: i32,
+    after: Option<(i64, Uuid)>,
+    limit: i64,
+) -> Result<Vec<ListedDeadLetter>, StoreError> {
+    let (after_at, after_id) = after.unwrap_or((i64::MIN, Uuid::nil()));
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT id, topic, request_id, reason, attempts, created_at,
+                CAST(length(payload) AS BIGINT) AS bytes, substr(payload, 1, 0) AS beginning
+         FROM dead_letters WHERE workspace_id = $1 AND (created_at, id) > ($2, $3)
+         ORDER BY created_at, id LIMIT $4",
+    )
+    .bind(workspace).bind(after_at).bind(after_id).bind(limit).fetch_all(c).await?))
+}
+
+/// A workspace's dead letter, with at most this many bytes of its payload.
+pub async fn find_for_workspace(
+    tx: &mut Tx,
+    workspace: i32,
+    id: Uuid,
+    payload_bytes: i32,
+) -> Result<Option<ListedDeadLetter>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT id, topic, request_id, reason, attempts, created_at,
+                CAST(length(payload) AS BIGINT) AS bytes, substr(payload, 1, $3) AS beginning
+         FROM dead_letters WHERE workspace_id = $1 AND id = $2",
+    )
+    .bind(workspace).bind(id).bind(payload_bytes).fetch_optional(c).await?))
+}
+
+/// Deletes a workspace's dead letter; `false` if it has none with this id.
+pub async fn remove_for_workspace(
+    tx: &mut Tx,
+    workspace: i32,
+    id: Uuid,
+) -> Result<bool, StoreError> {
+    let sql = "DELETE FROM dead_letters WHERE workspace_id = $1 AND id = $2";
+    Ok(execute!(tx, sqlx::query(sql).bind(workspace).bind(id)) == 1)
+}
+
+/// Dead letters whose workspace is not determined, with their payloads.
+pub async fn without_workspace(
+    tx: &mut Tx,
+    limit: i64,
+) -> Result<Vec<(Uuid, Vec<u8>)>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT id, payload FROM dead_letters WHERE workspace_id IS NULL LIMIT $1",
+    )
+    .bind(limit).fetch_all(c).await?))
+}
+
+/// Stores the workspace in a dead letter's payload.
+pub async fn set_workspace(tx: &mut Tx, id: Uuid, payload: &[u8]) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE dead_letters SET workspace_id = $2 WHERE id = $1")
+            .bind(id)
+            .bind(workspace_of(payload))
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workspace_is_that_of_the_payload() {
+        for (payload, workspace) in [
+            (r#"{"v":1,"workspace":7,"objects":[]}"#, 7),
+            (r#"{"v":1,"dispatch_id":"0192","workspace_id":8,"messages":{}}"#, 8),
+            (r#"{"v":1,"objects":[{"workspace":9}]}"#, NO_WORKSPACE),
+            (r#"{"v":1,"workspace":"7"}"#, NO_WORKSPACE),
+            ("019a9f3e-7c11-7d22-8e33-9f44a055b166", NO_WORKSPACE),
+            ("", NO_WORKSPACE),
+        ] {
+            assert_eq!(workspace_of(payload.as_bytes()), workspace, "{payload}");
+        }
+    }
 }

@@ -1,0 +1,61 @@
+//! How many users a segment or an audience has, and some of them. Read like the estimate of an
+//! export: exact in a small workspace, and with a range in a large one.
+
+use uuid::Uuid;
+
+use super::api_error;
+use super::estimate::{self, Users};
+use super::sample::{self, SampleSpec};
+use crate::app::App;
+use crate::archive::Shape;
+use crate::request::RequestedUsers;
+use crate::{api, plan};
+use gateway::ApiError;
+
+/// Users of a segment or an audience.
+#[derive(Debug)]
+pub struct SegmentSample {
+    pub users: Users,
+    /// The service_ids of some of them, in no order.
+    pub service_ids: Vec<Uuid>,
+}
+
+/// Counts or estimates the users of a segment of the workspace, and returns at most `limit` of them.
+pub async fn sample_segment(
+    app: &App,
+    workspace: i32,
+    segment_id: Uuid,
+    limit: usize,
+) -> Result<SegmentSample, ApiError> {
+    let users = RequestedUsers::Segment { segment_id };
+    sample_users(app, workspace, users, limit).await
+}
+
+/// The same for the users of a request. Waits for its turn among the estimates of the process.
+pub(crate) async fn sample_users(
+    app: &App,
+    workspace: i32,
+    users: RequestedUsers,
+    limit: usize,
+) -> Result<SegmentSample, ApiError> {
+    let turn = app.dry_runs.estimates.wait(workspace).await?;
+    let mut tx = app.request_queue.snapshot().await?;
+    let (_, audience, segment_id) = api::resolve(&mut tx, workspace, users).await?;
+    let scope = plan::scope(&mut tx, workspace, &audience, segment_id).await;
+    let scope = scope.map_err(api_error)?;
+    let has_condition = scope.matcher.is_some();
+    let spec = SampleSpec {
+        workspace,
+        slices: scope.slices,
+        matcher: scope.matcher,
+        line_activity: false,
+        projector: None,
+        shape: Shape::Zip,
+        users_per_file: 1,
+        now: app.clock.now(),
+        kept: limit,
+    };
+    let sample = sample::take(&app.cores, spec, tx, turn).await.map_err(api_error)?;
+    let users = estimate::users(&sample, has_condition);
+    Ok(SegmentSample { users, service_ids: sample.kept })
+}

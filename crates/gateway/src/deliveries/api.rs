@@ -1,0 +1,389 @@
+//! The workspace's deliveries: listed, shown, sent again (docs/reference/api/deliveries.md).
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery, State as AppState};
+use axum::http::{Method, StatusCode};
+use axum::routing::{get, post};
+use axum::{Extension, Json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+use url::Url;
+use uuid::Uuid;
+
+use super::list_rows::{self, Key, Selection};
+use super::{
+    Delivery, DeliveryError, EMAIL_NOTIFICATION, EXPORT_CALLBACK, EXPORT_NOTIFICATION, MAILTO,
+    SLACK_NOTIFICATION, STATUS_POSTBACK, State, job, receiver, reopen, rows,
+};
+use crate::app::App;
+use crate::openapi::Tag;
+use crate::paging::{self, Paging};
+use crate::{Access, ApiError, Caller, Operation, Routes, parameter, protected, time_range};
+use kit::clock::{serialize_optional_time, serialize_time};
+use store::Tx;
+
+const LIST: &str = "deliveries.list";
+const GET: &str = "deliveries.get";
+const RESEND: &str = "deliveries.resend";
+
+const TAG: Tag = Tag {
+    name: "Deliveries",
+    about: "Callbacks, status postbacks and notifications of the workspace.",
+};
+
+const KINDS: [&str; 5] =
+    [EXPORT_CALLBACK, STATUS_POSTBACK, EXPORT_NOTIFICATION, SLACK_NOTIFICATION, EMAIL_NOTIFICATION];
+
+/// Bytes of an id and of a receiver beyond which no delivery has them.
+const MAX_SUBJECT: usize = 255;
+const MAX_RECEIVER: usize = 2_048;
+
+/// The routes of deliveries.
+pub fn routes() -> Routes<App> {
+    Routes::new()
+        .route("/deliveries", protected(LIST, get(list)), [describe_list()])
+        .route("/deliveries/{id}", protected(GET, get(show)), [describe_show()])
+        .route("/deliveries/{id}/resend", protected(RESEND, post(resend)), [describe_resend()])
+}
+
+fn describe_list() -> Operation {
+    Operation::new(Method::GET, "listDeliveries", TAG, "List deliveries, newest first")
+        .by(Access::Key(LIST))
+        .about(
+            "A page can have fewer deliveries than `limit`, even none, although others follow: \
+             continue while there is a `next_cursor`.",
+        )
+        .takes_cursor("deliveries")
+        .in_query(
+            "state",
+            "Only deliveries in this state.",
+            json!({ "enum": State::ALL.map(State::name) }),
+        )
+        .in_query(
+            "receiver",
+            "Only deliveries to this receiver: the URL of a server, without a path, or `mailto:` \
+             and an address.",
+            json!({ "type": "string", "minLength": 1 }),
+        )
+        .in_query(
+            "subject",
+            "Only deliveries about this subject: the `object_prefix` of an export, or the \
+             `dispatch_id` of a transactional email.",
+            json!({ "type": "string", "minLength": 1 }),
+        )
+        .takes_time_range("deliveries created")
+        .returns::<DeliveryPage>(StatusCode::OK, "A page.")
+        .with_example(json!({ "deliveries": [example()], "next_cursor": "WzE3OTUyNDk3Njg5MTBd" }))
+}
+
+fn describe_show() -> Operation {
+    let mut delivery = example();
+    delivery["body"] = json!("{\"success\":true,\"url\":\"https://longshore.example.com/x\"}");
+    id_in_path(
+        Operation::new(Method::GET, "getDelivery", TAG, "Get a delivery").by(Access::Key(GET)),
+    )
+    .about("The `body` may have a download address and personal data.")
+    .returns::<DeliveryDetails>(StatusCode::OK, "The delivery.")
+    .with_example(delivery)
+    .refuses(&unknown(), "No delivery of this workspace has this id")
+}
+
+fn describe_resend() -> Operation {
+    let mut delivery = example();
+    delivery["state"] = State::Pending.name().into();
+    let operation = Operation::new(Method::POST, "resendDelivery", TAG, "Send a delivery again");
+    id_in_path(operation.by(Access::Key(RESEND)))
+        .about(
+            "Sends a delivery that has ended, delivered or given up, with the same `webhook-id` \
+             and a new time limit. Receivers recognize the repeat by this id.",
+        )
+        .returns::<DeliveryEntry>(StatusCode::OK, "The delivery is pending again.")
+        .with_example(delivery)
+        .refuses(&unknown(), "No delivery of this workspace has this id")
+        .refuses(&pending(), "The delivery is pending")
+}
+
+fn id_in_path(operation: Operation) -> Operation {
+    let schema = json!({ "type": "string", "format": "uuid" });
+    operation.in_path("id", "The id of the delivery.", schema)
+}
+
+fn example() -> Value {
+    json!({
+        "id": "0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54",
+        "webhook_id": "msg_0197b6a83c557e119a1f3f0f3c2d6e54", "kind": EXPORT_CALLBACK,
+        "subject": "9d2261c4-4cf3-44b0-909b-455baf540288-1795249898",
+        "receiver": "https://example.com", "state": State::GivenUp.name(), "attempts": 31,
+        "created_at": "2026-11-21T08:29:29.052Z", "retry_until": "2026-11-22T08:29:29.052Z",
+        "finished_at": "2026-11-22T08:29:29.052Z", "last_status": 410,
+        "last_error": "410 Gone: no such hook",
+    })
+}
+
+fn unknown() -> ApiError {
+    ApiError::NotFound("No delivery has this id".into())
+}
+
+fn pending() -> ApiError {
+    ApiError::Conflict("The delivery is pending: it is retried automatically".into())
+}
+
+// List ---------------------------------------------------------------------------------------
+
+/// A page of the list.
+#[derive(Serialize, JsonSchema)]
+struct DeliveryPage {
+    deliveries: Vec<DeliveryEntry>,
+    /// Cursor of the next page; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// A delivery of the workspace.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Delivery")]
+struct DeliveryEntry {
+    id: Uuid,
+    /// The header `webhook-id`, the same in each attempt.
+    webhook_id: String,
+    #[schemars(extend("enum" = KINDS))]
+    kind: String,
+    /// The `object_prefix` of an export, or the `dispatch_id` of a transactional email.
+    subject: String,
+    /// The server of the URL, without the path; or `mailto:` and the address of an email.
+    receiver: String,
+    /// `pending`: waiting for the first or the next attempt. `given_up`: not accepted before
+    /// `retry_until`.
+    #[schemars(extend("enum" = State::ALL.map(State::name)))]
+    state: &'static str,
+    #[schemars(range(min = 0))]
+    attempts: i32,
+    #[serde(serialize_with = "serialize_time")]
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    created_at: i64,
+    /// When attempts end.
+    #[serde(serialize_with = "serialize_time")]
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    retry_until: i64,
+    /// When the next attempt is due. Present while the delivery is pending.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serialize_optional_time")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    next_at: Option<i64>,
+    /// When it was delivered or given up.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serialize_optional_time")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    finished_at: Option<i64>,
+    /// The status of the last response. Absent without a response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_status: Option<i32>,
+    /// Why the last attempt failed, with the beginning of the response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+}
+
+impl From<Delivery> for DeliveryEntry {
+    fn from(delivery: Delivery) -> Self {
+        Self {
+            id: delivery.id,
+            webhook_id: delivery.message_id(),
+            receiver: delivery.shown_url(),
+            kind: delivery.kind,
+            subject: delivery.subject,
+            state: delivery.state.name(),
+            attempts: delivery.attempts,
+            created_at: delivery.created_at,
+            retry_until: delivery.retry_until,
+            next_at: delivery.next_at,
+            finished_at: delivery.finished_at,
+            last_status: delivery.last_status,
+            last_error: delivery.last_error,
+        }
+    }
+}
+
+/// `GET /deliveries`.
+async fn list(
+    AppState(app): AppState<App>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<DeliveryPage>, ApiError> {
+    let workspace = caller.workspace.id;
+    let query = query.unwrap_or_default();
+    let Paging { limit, after } = Paging::<Key>::read(&query).map_err(ApiError::Invalid)?;
+    let selection = read_selection(&query, workspace).map_err(ApiError::Invalid)?;
+    let after = first_position(after, selection.created.end);
+    let mut tx = app.request_queue.snapshot().await?;
+    let found = list_rows::page(&mut tx, workspace, &selection, after, limit).await?;
+    let is_full = found.len() as i64 == limit;
+    let last = match found.last() {
+        Some(last) if is_full => Some((last.created_at, last.id)),
+        _ => list_rows::last_searched(&mut tx, workspace, &selection, after).await?,
+    };
+    tx.commit().await?;
+    let deliveries = found.into_iter().map(DeliveryEntry::from).collect();
+    Ok(Json(DeliveryPage { deliveries, next_cursor: last.as_ref().map(paging::cursor) }))
+}
+
+/// The position after which a page begins.
+fn first_position(after: Option<Key>, until: i64) -> Key {
+    let end = (until, Uuid::nil());
+    after.map_or(end, |after| after.min(end))
+}
+
+/// Reads the filters; the error names the invalid one.
+fn read_selection(query: &str, workspace: i32) -> Result<Selection, String> {
+    let states = State::ALL.map(State::name).join(", ");
+    let is_text = |text: &str, max: usize| text.len() <= max && !text.contains('\0');
+    Ok(Selection {
+        state: parameter(query, "state", &format!("one of {states}"), State::from_name)?,
+        subject: parameter(query, "subject", "an object_prefix or a dispatch_id", |text| {
+            Some(text.to_owned()).filter(|text| is_text(text, MAX_SUBJECT))
+        })?,
+        job: parameter(
+            query,
+            "receiver",
+            "a URL without a path, or mailto: and an address",
+            |text| {
+                let is_receiver = text.starts_with(MAILTO) || is_server(text);
+                (is_receiver && is_text(text, MAX_RECEIVER)).then(|| job(workspace, receiver(text)))
+            },
+        )?,
+        created: time_range(query)?,
+    })
+}
+
+/// Whether it is the URL of a server, as the list shows it.
+fn is_server(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| {
+        ["http", "https"].contains(&url.scheme())
+            && url.path() == "/"
+            && url.query().is_none()
+            && url.fragment().is_none()
+    })
+}
+
+// One delivery -------------------------------------------------------------------------------
+
+/// A delivery with its body.
+#[derive(Serialize, JsonSchema)]
+struct DeliveryDetails {
+    #[serde(flatten)]
+    delivery: DeliveryEntry,
+    /// The JSON body, as it is sent and signed. For an email, its recipients and text.
+    body: String,
+}
+
+/// `GET /deliveries/{id}`.
+async fn show(
+    AppState(app): AppState<App>,
+    Extension(caller): Extension<Caller>,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Json<DeliveryDetails>, ApiError> {
+    let id = read_id(id)?;
+    let mut tx = app.request_queue.snapshot().await?;
+    let mut found = find_own(&mut tx, &caller, id).await?;
+    tx.commit().await?;
+    let body = std::mem::take(&mut found.body);
+    Ok(Json(DeliveryDetails { delivery: found.into(), body }))
+}
+
+/// `POST /deliveries/{id}/resend`.
+async fn resend(
+    AppState(app): AppState<App>,
+    Extension(caller): Extension<Caller>,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Json<DeliveryEntry>, ApiError> {
+    let id = read_id(id)?;
+    let mut tx = app.request_queue.write().await?;
+    let ended = find_own(&mut tx, &caller, id).await?;
+    reopen(&app, &mut tx, &ended).await?;
+    let reopened = find_own(&mut tx, &caller, id).await?;
+    tx.commit().await?;
+    tracing::info!(delivery = %id, "delivery sent again by request");
+    Ok(Json(reopened.into()))
+}
+
+/// A delivery's id, or its webhook-id; anything else is unknown, without a query.
+fn read_id(id: Result<Path<String>, PathRejection>) -> Result<Uuid, ApiError> {
+    let Path(text) = id.map_err(|_| unknown())?;
+    let id = Uuid::try_parse(text.strip_prefix("msg_").unwrap_or(&text));
+    id.map_err(|_| unknown())
+}
+
+/// The caller's delivery with that id; that of another workspace is unknown.
+async fn find_own(tx: &mut Tx, caller: &Caller, id: Uuid) -> Result<Delivery, ApiError> {
+    rows::find_for_workspace(tx, caller.workspace.id, id).await?.ok_or_else(unknown)
+}
+
+impl From<DeliveryError> for ApiError {
+    fn from(error: DeliveryError) -> Self {
+        match error {
+            DeliveryError::Unknown(_) => unknown(),
+            DeliveryError::Pending(_) => pending(),
+            DeliveryError::Store(error) => error.into(),
+            DeliveryError::Claim(error) => Self::Unavailable(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn filters_are_read() {
+        let server = Some(job(7, receiver("https://hooks.example/path?secret")));
+        for query in
+            ["receiver=https://hooks.example", "receiver=https%3A%2F%2FHOOKS.example%3A443%2F"]
+        {
+            assert_eq!(read_selection(query, 7).map(|read| read.job), Ok(server), "{query}");
+        }
+        let email = read_selection("receiver=mailto:ops@acme.example", 7).unwrap();
+        assert_eq!(email.job, Some(job(7, receiver("mailto:ops@acme.example"))));
+        let read = read_selection("state=given_up&subject=x&since=2026-11-21&until=2026-11-22", 7);
+        let day = 86_400_000;
+        let read = read.unwrap();
+        assert_eq!((read.state, read.subject.as_deref()), (Some(State::GivenUp), Some("x")));
+        assert_eq!(read.created.end - read.created.start, day);
+        let all = read_selection("other=1", 7).unwrap();
+        assert_eq!(all.created, i64::MIN..i64::MAX);
+        assert_eq!((all.state, all.subject, all.job), (None, None, None));
+    }
+
+    #[test]
+    fn errors_name_the_invalid_filter() {
+        for (query, name) in [
+            ("state=lost", "state "),
+            ("state=", "state "),
+            ("subject=%00", "subject "),
+            ("receiver=hooks.example", "receiver "),
+            ("receiver=https://hooks.example/path", "receiver "),
+            ("receiver=ftp://hooks.example", "receiver "),
+            ("since=yesterday", "since"),
+            ("until=1&until=2", "until "),
+            ("since=2026-11-22&until=2026-11-21", "since "),
+        ] {
+            let error = read_selection(query, 7).unwrap_err();
+            assert!(error.starts_with(name), "{query}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_page_begins_at_the_cursor_or_at_the_end_of_the_time() {
+        let id = Uuid::max();
+        assert_eq!(first_position(None, i64::MAX), (i64::MAX, Uuid::nil()));
+        assert_eq!(first_position(None, 5), (5, Uuid::nil()));
+        assert_eq!(first_position(Some((4, id)), 5), (4, id));
+        assert_eq!(first_position(Some((5, id)), 5), (5, Uuid::nil()));
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(query in "(state|receiver|subject|since|until|[=&%:/0-9a-f.-]|\\PC)*") {
+            let _ = read_selection(&query, 1);
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! The SQL of a dispatch's recipients: its messages by outcome, in pages, and as the users of a later
+//! dispatch.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
+
+use super::state::MessageOutcome;
+use crate::order::PastRecipients;
+use gateway::workspaces::Channel;
+use store::{StoreError, Tx, from_row, on};
+
+/// Maximum number of parts that one page reads: few messages of a large dispatch may have the
+/// outcome.
+const MAX_PARTS: usize = 20;
+
+/// Maximum number of messages that are read to summarize a dispatch, in about a second.
+pub(super) const MAX_SCANNED_MESSAGES: i64 = 1_000_000;
+
+/// A position in the messages of a dispatch. It never changes for a message, whatever its outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecipientPosition {
+    pub part: i64,
+    pub service_id: Uuid,
+    /// None is before every channel.
+    pub channel: Option<Channel>,
+}
+
+impl RecipientPosition {
+    /// Before the first message.
+    pub const START: Self = Self { part: 0, service_id: Uuid::nil(), channel: None };
+
+    /// Reads what `Display` writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut fields = text.splitn(3, '/');
+        Some(Self {
+            part: fields.next()?.parse().ok()?,
+            service_id: Uuid::try_parse(fields.next()?).ok()?,
+            channel: Some(Channel::from_name(fields.next()?)?),
+        })
+    }
+}
+
+/// `<part>/<service_id>/<channel>`: identifies the message in its dispatch.
+impl fmt::Display for RecipientPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let channel = self.channel.map_or("", Channel::name);
+        write!(f, "{}/{}/{channel}", self.part, self.service_id)
+    }
+}
+
+/// A message to a recipient.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecipientMessage {
+    pub part: i64,
+    pub service_id: Uuid,
+    pub channel: Channel,
+    pub state: String,
+    pub attempts: i32,
+    pub created_at: i64,
+    pub next_at: Option<i64>,
+    pub sent_at: Option<i64>,
+    pub reason: Option<String>,
+}
+from_row! {
+    RecipientMessage {
+        part, service_id, channel, state, attempts, created_at, next_at, sent_at, reason,
+    }
+}
+
+impl RecipientMessage {
+    /// None if another release wrote a state that this one does not know.
+    pub fn outcome(&self, ended_early: bool) -> Option<MessageOutcome> {
+        MessageOutcome::from_row(&self.state, ended_early)
+    }
+
+    pub fn position(&self) -> RecipientPosition {
+        let Self { part, service_id, channel, .. } = *self;
+        RecipientPosition { part, service_id, channel: Some(channel) }
+    }
+}
+
+/// Some messages of a dispatch.
+#[derive(Debug)]
+pub struct RecipientPage {
+    pub messages: Vec<RecipientMessage>,
+    /// Where the next page starts; none at the end.
+    pub next: Option<RecipientPosition>,
+}
+
+/// Messages of a dispatch after a position, with one of these outcomes; all if there are none. A
+/// page may have fewer than `limit` messages, or none, although others follow.
+pub async fn page(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    (outcomes, ended_early): (&[MessageOutcome], bool),
+    mut after: RecipientPosition,
+    limit: i64,
+) -> Result<RecipientPage, StoreError> {
+    let outcomes = if outcomes.is_empty() { &MessageOutcome::ALL[..] } else { outcomes };
+    let states = state_list(outcomes, ended_early);
+    // Part by part, because the index is by parts: none has too many messages to sort.
+    let sql = format!(
+        "SELECT part, service_id, channel, state, attempts, created_at, next_at, sent_at, reason
+         FROM messages
+         WHERE dispatch_id = $1 AND part = $2 AND (service_id, channel) > ($3, $4)
+           AND state IN ({states})
+         ORDER BY service_id, channel LIMIT $5"
+    );
+    let mut messages: Vec<RecipientMessage> = Vec::new();
+    for _ in 0..MAX_PARTS {
+        let (sql, channel) = (AssertSqlSafe(sql.clone()), after.channel.map_or("", Channel::name));
+        let missing = limit - messages.len() as i64;
+        let found: Vec<RecipientMessage> = on!(&mut *tx, c => sqlx::query_as(sql)
+            .bind(dispatch).bind(after.part).bind(after.service_id).bind(channel).bind(missing)
+            .fetch_all(c).await?);
+        messages.extend(found);
+        if messages.len() as i64 >= limit {
+            let next = messages.last().map(RecipientMessage::position);
+            return Ok(RecipientPage { messages, next });
+        }
+        let part: Option<i64> = on!(&mut *tx, c => sqlx::query_scalar(
+            "SELECT min(part) FROM messages WHERE dispatch_id = $1 AND part > $2",
+        )
+        .bind(dispatch).bind(after.part).fetch_one(c).await?);
+        let Some(part) = part else { return Ok(RecipientPage { messages, next: None }) };
+        after = RecipientPosition { part, ..RecipientPosition::START };
+    }
+    Ok(RecipientPage { messages, next: Some(after) })
+}
+
+/// The states of rows, as a list in SQL. Never empty.
+fn state_list(outcomes: &[MessageOutcome], ended_early: bool) -> String {
+    let states = outcomes.iter().flat_map(|outcome| outcome.row_states(ended_early));
+    let mut list: Vec<String> = states.map(|state| format!("'{state}'")).collect();
+    if list.is_empty() {
+        list.push("NULL".to_owned());
+    }
+    list.join(", ")
+}
+
+/// Number of a dispatch's messages by outcome; none if it has more than [`MAX_SCANNED_MESSAGES`].
+pub async fn count_outcomes(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    ended_early: bool,
+) -> Result<Option<Vec<(MessageOutcome, i64)>>, StoreError> {
+    // The order forces the index by dispatches.
+    let rows: Vec<(String, i64)> = on!(tx, c => sqlx::query_as(
+        "SELECT state, count(*)
+         FROM (SELECT state FROM messages WHERE dispatch_id = $1 ORDER BY part LIMIT $2) AS scanned
+         GROUP BY state",
+    )
+    .bind(dispatch).bind(MAX_SCANNED_MESSAGES + 1).fetch_all(c).await?);
+    if rows.iter().map(|(_, count)| count).sum::<i64>() > MAX_SCANNED_MESSAGES {
+        return Ok(None);
+    }
+    let count = |outcome: MessageOutcome| {
+        let has_outcome =
+            |state: &str| MessageOutcome::from_row(state, ended_early) == Some(outcome);
+        let counts = rows.iter().filter(|(state, _)| has_outcome(state));
+        (outcome, counts.map(|(_, count)| count).sum())
+    };
+    Ok(Some(MessageOutcome::ALL.map(count).into()))
+}
+
+/// The largest number of messages that a dispatch may still send after it ended early: the unsettled
+/// ones of the parts that workers hold. Each worker checks before each message that its dispatch is
+/// running, so these are the only ones that can be in flight.
+pub async fn count_in_flight(tx: &mut Tx, dispatch: Uuid) -> Result<i64, StoreError> {
+    // Counted part by part: the others may have millions of messages.
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT CAST(COALESCE(sum((
+                    SELECT count(*) FROM messages
+                    WHERE dispatch_id = $1 AND part = held.part
+                      AND state IN ('pending', 'waiting', 'cancelled'))), 0) AS BIGINT)
+         FROM (SELECT item AS part FROM claims WHERE kind = 'dispatch_part' AND job = $1
+               UNION ALL
+               SELECT named.part FROM dispatch_parts named
+               JOIN claims ON claims.kind = 'dispatch_named'
+                AND claims.job = named.claim_job AND claims.item = named.claim_item
+               WHERE named.dispatch_id = $1) AS held",
+    )
+    .bind(dispatch).fetch_one(c).await?))
+}
+
+/// After the commit of a cancellation, waits for the batches that workers are storing: their
+/// transactions began while the dispatch was running, and their messages may go out. Each of them
+/// holds its claim from its beginning. SQLite has one writer, so it has no such transactions.
+pub async fn wait_for_batches(tx: &mut Tx, dispatch: Uuid) -> Result<(), StoreError> {
+    let Tx::Postgres(tx) = tx else { return Ok(()) };
+    for sql in [
+        "SELECT 1 FROM claims WHERE kind = 'dispatch_part' AND job = $1 FOR SHARE",
+        "SELECT 1 FROM dispatch_parts named
+         JOIN claims ON claims.kind = 'dispatch_named'
+          AND claims.job = named.claim_job AND claims.item = named.claim_item
+         WHERE named.dispatch_id = $1 FOR SHARE OF claims",
+    ] {
+        sqlx::query(sql).bind(dispatch).execute(&mut **tx).await?;
+    }
+    Ok(())
+}
+
+// Recipients of an earlier dispatch ----------------------------------------------------------
+
+/// Number of parts of a workspace's dispatch; none if it does not exist.
+pub(super) async fn parts(
+    tx: &mut Tx,
+    workspace: i32,
+    dispatch: Uuid,
+) -> Result<Option<i64>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT parts FROM dispatches WHERE workspace_id = $1 AND id = $2",
+    )
+    .bind(workspace).bind(dispatch).fetch_optional(c).await?))
+}
+
+/// The earlier dispatches of a workspace to whose recipients dispatches send that have not ended.
+pub(super) async fn in_use(tx: &mut Tx, workspace: i32) -> Result<Vec<Uuid>, StoreError> {
+    // PostgreSQL reads no JSON with a NUL character, which a message may have.
+    let past = if tx.is_postgres() {
+        r"replace(order_json, '\u0000', '\u0001')::json #>> '{target,recipients_of,dispatch_id}'"
+    } else {
+        "order_json ->> '$.target.recipients_of.dispatch_id'"
+    };
+    let sql = AssertSqlSafe(format!(
+        "SELECT DISTINCT {past} FROM dispatches
+         WHERE workspace_id = $1 AND finished_at IS NULL
+           AND order_json LIKE '%\"recipients_of\":%'"
+    ));
+    let ids: Vec<Option<String>> =
+        on!(tx, c => sqlx::query_scalar(sql).bind(workspace).fetch_all(c).await?);
+    Ok(ids.into_iter().flatten().filter_map(|id| Uuid::try_parse(&id).ok()).collect())
+}
+
+/// The states of the rows of recipients. Their dispatch has ended; whether early makes no
+/// difference, because a dispatch that is done has no open messages.
+fn past_states(past: &PastRecipients) -> String {
+    state_list(&past.outcomes, true)
+}
+
+/// Number of recipients, each once for a part.
+pub async fn count_users(tx: &mut Tx, past: &PastRecipients) -> Result<i64, StoreError> {
+    let states = past_states(past);
+    let sql = AssertSqlSafe(format!(
+        "SELECT count(*) FROM (SELECT DISTINCT part, service_id FROM messages
+                               WHERE dispatch_id = $1 AND state IN ({states})) AS recipients"
+    ));
+    Ok(on!(tx, c => sqlx::query_scalar(sql).bind(past.dispatch_id).fetch_one(c).await?))
+}
+
+/// Recipients in a part of the earlier dispatch, after a user, in order.
+pub(super) async fn users_of_part(
+    tx: &mut Tx,
+    past: &PastRecipients,
+    part: i64,
+    after: Uuid,
+    limit: i64,
+) -> Result<Vec<Uuid>, StoreError> {
+    let states = past_states(past);
+    let sql = AssertSqlSafe(format!(
+        "SELECT DISTINCT service_id FROM messages
+         WHERE dispatch_id = $1 AND part = $2 AND service_id > $3 AND state IN ({states})
+         ORDER BY service_id LIMIT $4"
+    ));
+    Ok(on!(tx, c => sqlx::query_scalar(sql)
+        .bind(past.dispatch_id).bind(part).bind(after).bind(limit).fetch_all(c).await?))
+}
+
+/// Whether a user is a recipient.
+pub(super) async fn is_recipient(
+    tx: &mut Tx,
+    workspace: i32,
+    past: &PastRecipients,
+    user: Uuid,
+) -> Result<bool, StoreError> {
+    let states = past_states(past);
+    // By users, not by dispatches: [`super::message_rows::settle`] says why.
+    let sql = AssertSqlSafe(format!(
+        "SELECT EXISTS (SELECT 1 FROM messages
+                        WHERE workspace_id = $1 AND service_id = $2
+                          AND (dispatch_id = $3) IS TRUE AND state IN ({states}))"
+    ));
+    Ok(on!(tx, c => sqlx::query_scalar(sql)
+        .bind(workspace).bind(user).bind(past.dispatch_id).fetch_one(c).await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_survive_a_round_trip() {
+        for channel in Channel::OF_MESSAGES {
+            let position =
+                RecipientPosition { part: 7, service_id: Uuid::now_v7(), channel: Some(channel) };
+            assert_eq!(RecipientPosition::parse(&position.to_string()), Some(position));
+        }
+        for wrong in ["", "1", "1/x/email", "x/0/email", &RecipientPosition::START.to_string()] {
+            assert_eq!(RecipientPosition::parse(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn states_are_a_list_in_sql() {
+        let reached = [MessageOutcome::Sent, MessageOutcome::Delivered];
+        assert_eq!(state_list(&reached, true), "'sent', 'delivered'");
+        assert_eq!(state_list(&[MessageOutcome::Cancelled], false), "'cancelled'");
+        assert_eq!(state_list(&[MessageOutcome::Waiting], true), "NULL");
+    }
+}

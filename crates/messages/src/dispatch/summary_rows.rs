@@ -1,0 +1,296 @@
+//! The SQL of lists of dispatches: what each is, its audience and its progress.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
+
+use super::left_out::LeftOut;
+use super::sent_to::DispatchAudience;
+use super::state::State;
+use crate::order::Kind;
+use kit::clock::{serialize_optional_time, serialize_time};
+use store::{StoreError, Tx, from_row, on};
+
+/// Maximum number of dispatches that one page reads: few of a workspace may be in the state.
+const MAX_SCANNED: i64 = 10_000;
+
+/// A dispatch and its progress. Times are milliseconds since the epoch, and ISO 8601 in JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct DispatchSummary {
+    #[serde(serialize_with = "uuid::serde::simple::serialize")]
+    pub id: Uuid,
+    /// The workspace's name; none if it was deleted.
+    pub workspace: Option<String>,
+    pub kind: Kind,
+    pub state: State,
+    pub campaign_id: Option<Uuid>,
+    /// The campaign's name; none if it was deleted.
+    pub campaign: Option<String>,
+    pub send_id: Option<String>,
+    pub audience: DispatchAudience,
+    pub request_id: String,
+    pub note: Option<String>,
+    /// Users in all its waves so far, and how many of them were processed.
+    pub users: i64,
+    pub walked: i64,
+    pub parts: i64,
+    pub parts_left: i64,
+    /// Messages by outcome.
+    pub sent: i64,
+    pub unreachable: i64,
+    pub aborted: i64,
+    pub failed: i64,
+    pub bounced: i64,
+    pub left_out: LeftOut,
+    #[serde(serialize_with = "serialize_time")]
+    pub accepted_at: i64,
+    #[serde(serialize_with = "serialize_optional_time")]
+    pub started_at: Option<i64>,
+    #[serde(serialize_with = "serialize_optional_time")]
+    pub finished_at: Option<i64>,
+}
+from_row! {
+    DispatchSummary {
+        id, workspace, kind, state, campaign_id, campaign, send_id, request_id, note, users, walked,
+        parts, parts_left, sent, unreachable, aborted, failed, bounced, accepted_at, started_at,
+        finished_at,
+    } flatten { audience, left_out }
+}
+
+impl DispatchSummary {
+    /// Its position in a [`list`].
+    pub fn position(&self) -> ListPosition {
+        ListPosition { accepted_at: self.accepted_at, id: self.id }
+    }
+
+    /// The campaign's name, or its id if it was deleted.
+    pub fn campaign_label(&self) -> Option<String> {
+        self.campaign.clone().or_else(|| self.campaign_id.map(|id| id.to_string()))
+    }
+}
+
+/// The state in a column, but `cancelling` instead of `cancelled` while a worker holds a part of the
+/// dispatch: its claim is released once none of the part's messages are in flight.
+#[macro_export]
+macro_rules! shown_state {
+    ($state:literal, $dispatch:literal) => {
+        concat!(
+            "CASE WHEN ",
+            $state,
+            " = 'cancelled'
+                  AND (EXISTS (SELECT 1 FROM claims
+                               WHERE kind = 'dispatch_part' AND job = ",
+            $dispatch,
+            ")
+                       OR EXISTS (SELECT 1 FROM dispatch_parts part
+                                  JOIN claims ON claims.kind = 'dispatch_named'
+                                   AND claims.job = part.claim_job
+                                   AND claims.item = part.claim_item
+                                  WHERE part.dispatch_id = ",
+            $dispatch,
+            ")) THEN 'cancelling' ELSE ",
+            $state,
+            " END"
+        )
+    };
+}
+pub use shown_state;
+
+/// The dispatches of a table that match a condition, as [`DispatchSummary`].
+fn listed(tx: &Tx, table: &str, condition: &str) -> AssertSqlSafe<String> {
+    let shown = shown_state!("dispatches.state", "dispatches.id");
+    // Only what a list shows of an order: its messages and its audience may be large. PostgreSQL
+    // reads no JSON with a NUL character, which a message may have.
+    let field = |path: &[&str]| {
+        if tx.is_postgres() {
+            let order = r"replace(d.order_json, '\u0000', '\u0001')::json";
+            format!("({order} #>> '{{{}}}')", path.join(","))
+        } else {
+            format!("(d.order_json ->> '$.{}')", path.join("."))
+        }
+    };
+    let (send_id, segment) = (field(&["send_id"]), field(&["target", "segment_id"]));
+    let (audience, past) = (field(&["target", "audience"]), field(&["target", "recipients_of"]));
+    AssertSqlSafe(format!(
+        "WITH d AS (
+             SELECT dispatches.*, workspaces.name AS workspace, {shown} AS shown_state
+             FROM {table} LEFT JOIN workspaces ON workspaces.id = dispatches.workspace_id
+             WHERE {condition}), p AS (
+             SELECT dispatch_id, sum(walked) AS walked, sum(sent) AS sent,
+                    sum(unreachable) AS unreachable, sum(aborted) AS aborted,
+                    sum(failed) AS failed, sum(bounced) AS bounced,
+                    sum(unknown) AS unknown, sum(not_in_audience) AS not_in_audience,
+                    sum(control_group) AS control_group, sum(unsubscribed) AS unsubscribed,
+                    sum(capped) AS capped
+             FROM dispatch_parts WHERE dispatch_id IN (SELECT id FROM d)
+             GROUP BY dispatch_id)
+         SELECT d.id, d.workspace, d.kind, d.shown_state AS state, d.campaign_id,
+                campaigns.name AS campaign, {send_id} AS send_id, {segment} AS segment_id,
+                {audience} IS NOT NULL AS is_limited, {past} AS recipients_of,
+                EXISTS (SELECT 1 FROM dispatch_parts
+                        WHERE dispatch_id = d.id AND part = 1 AND named IS NOT NULL) AS is_listed,
+                d.request_id, d.note,
+                d.users, CAST(COALESCE(p.walked, 0) AS BIGINT) AS walked,
+                d.parts, d.parts_left,
+                CAST(COALESCE(p.sent, 0) AS BIGINT) AS sent,
+                CAST(COALESCE(p.unreachable, 0) AS BIGINT) AS unreachable,
+                CAST(COALESCE(p.aborted, 0) AS BIGINT) AS aborted,
+                CAST(COALESCE(p.failed, 0) AS BIGINT) AS failed,
+                CAST(COALESCE(p.bounced, 0) AS BIGINT) AS bounced,
+                CAST(COALESCE(p.unknown, 0) AS BIGINT) AS unknown,
+                CAST(COALESCE(p.not_in_audience, 0) AS BIGINT) AS not_in_audience,
+                CAST(COALESCE(p.control_group, 0) AS BIGINT) AS control_group,
+                CAST(COALESCE(p.unsubscribed, 0) AS BIGINT) AS unsubscribed,
+                CAST(COALESCE(p.capped, 0) AS BIGINT) AS capped,
+                d.accepted_at, d.started_at,
+                CASE WHEN d.shown_state <> 'cancelling' THEN d.finished_at END AS finished_at
+         FROM d LEFT JOIN p ON p.dispatch_id = d.id
+         LEFT JOIN campaigns ON campaigns.workspace_id = d.workspace_id
+                            AND campaigns.id = d.campaign_id
+         ORDER BY d.accepted_at DESC, d.id DESC"
+    ))
+}
+
+/// Which dispatches are listed.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    pub workspace: Option<i32>,
+    pub state: Option<State>,
+    pub campaign_id: Option<Uuid>,
+    /// When the dispatch was accepted, in milliseconds since the epoch.
+    pub accepted: Range<i64>,
+    /// The end of the previous page.
+    pub after: ListPosition,
+    pub limit: i64,
+}
+
+/// A position in the list, which is ordered by time, latest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListPosition {
+    pub accepted_at: i64,
+    pub id: Uuid,
+}
+from_row! { ListPosition { accepted_at, id } }
+
+impl ListPosition {
+    /// Before the first dispatch.
+    pub const START: Self = Self { accepted_at: i64::MAX, id: Uuid::max() };
+}
+
+impl Default for Filter {
+    /// All dispatches.
+    fn default() -> Self {
+        Self {
+            workspace: None,
+            state: None,
+            campaign_id: None,
+            accepted: i64::MIN..i64::MAX,
+            after: ListPosition::START,
+            limit: i64::MAX,
+        }
+    }
+}
+
+/// Some dispatches of a list.
+#[derive(Debug)]
+pub struct DispatchPage {
+    pub dispatches: Vec<DispatchSummary>,
+    /// Where the next page starts; none at the end.
+    pub next: Option<ListPosition>,
+}
+
+/// The latest dispatches that match. A page may have fewer than `limit` dispatches, or none, although
+/// others follow.
+pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<DispatchPage, StoreError> {
+    // Those that have not ended are few, and have an index of their own: IS TRUE keeps SQLite from
+    // using another one. Each condition is there only if it applies, so that SQLite uses an index.
+    let is_open = matches!(filter.state, Some(State::Planning | State::Running));
+    let workspace = match filter.workspace {
+        None => "$1 IS NULL",
+        Some(_) if is_open => "(workspace_id = $1) IS TRUE",
+        Some(_) => "workspace_id = $1",
+    };
+    let campaign = filter.campaign_id.map_or("$2 IS NULL", |_| "campaign_id = $2");
+    let (state, max_scanned) = match filter.state {
+        None => ("$7 IS NULL", filter.limit),
+        Some(_) if is_open => ("state = $7 AND finished_at IS NULL", filter.limit),
+        Some(_) => ("$7 IS NOT NULL", MAX_SCANNED),
+    };
+    let scanned = |columns: &str, limit: &str| {
+        format!(
+            "SELECT {columns} FROM dispatches
+             WHERE {workspace} AND {campaign} AND accepted_at >= $3 AND accepted_at < $4
+               AND (accepted_at, id) < ($5, $6) AND {state}
+             ORDER BY accepted_at DESC, id DESC {limit}"
+        )
+    };
+    let shown = shown_state!("dispatches.state", "dispatches.id");
+    let sql = listed(
+        tx,
+        &format!("({}) AS dispatches", scanned("*", "LIMIT $8")),
+        &format!(
+            "($7 IS NULL OR {shown} = $7)
+             ORDER BY dispatches.accepted_at DESC, dispatches.id DESC LIMIT $9"
+        ),
+    );
+    let state = filter.state.map(State::name);
+    let dispatches: Vec<DispatchSummary> = on!(&mut *tx, c => sqlx::query_as(sql)
+        .bind(filter.workspace).bind(filter.campaign_id)
+        .bind(filter.accepted.start).bind(filter.accepted.end)
+        .bind(filter.after.accepted_at).bind(filter.after.id).bind(state)
+        .bind(max_scanned).bind(filter.limit).fetch_all(c).await?);
+    if dispatches.len() as i64 >= filter.limit {
+        let next = dispatches.last().map(DispatchSummary::position);
+        return Ok(DispatchPage { dispatches, next });
+    }
+    // The last of those that were read; none at the end.
+    let sql = AssertSqlSafe(scanned("accepted_at, id", "LIMIT 1 OFFSET $8"));
+    let next = on!(tx, c => sqlx::query_as(sql)
+        .bind(filter.workspace).bind(filter.campaign_id)
+        .bind(filter.accepted.start).bind(filter.accepted.end)
+        .bind(filter.after.accepted_at).bind(filter.after.id).bind(state)
+        .bind(max_scanned - 1).fetch_optional(c).await?);
+    Ok(DispatchPage { dispatches, next })
+}
+
+pub async fn summary(tx: &mut Tx, id: Uuid) -> Result<Option<DispatchSummary>, StoreError> {
+    let sql = listed(tx, "dispatches", "dispatches.id = $1");
+    Ok(on!(tx, c => sqlx::query_as(sql).bind(id).fetch_optional(c).await?))
+}
+
+/// The same for a dispatch of this workspace only.
+pub async fn summary_of_workspace(
+    tx: &mut Tx,
+    workspace: i32,
+    id: Uuid,
+) -> Result<Option<DispatchSummary>, StoreError> {
+    let sql = listed(tx, "dispatches", "dispatches.id = $1 AND dispatches.workspace_id = $2");
+    Ok(on!(tx, c => sqlx::query_as(sql).bind(id).bind(workspace).fetch_optional(c).await?))
+}
+
+/// Stored messages of a dispatch that were not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct UnsentMessages {
+    /// In progress, or waiting for a retry.
+    pub waiting: i64,
+    /// Given up, because the dispatch ended early. While it is cancelling, those in flight are
+    /// among them.
+    pub cancelled: i64,
+}
+from_row! { UnsentMessages { waiting, cancelled } }
+
+/// The messages of a dispatch that were not sent. If it has ended, none are waiting, even if its
+/// last worker was lost before it could store that.
+pub async fn unsent_messages(tx: &mut Tx, id: Uuid) -> Result<UnsentMessages, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT count(CASE WHEN NOT is_ended THEN 1 END) AS waiting,
+                count(CASE WHEN is_ended THEN 1 END) AS cancelled
+         FROM (SELECT dispatches.state IN ('failed', 'cancelled') AS is_ended
+               FROM messages JOIN dispatches ON dispatches.id = messages.dispatch_id
+               WHERE messages.dispatch_id = $1
+                 AND messages.state IN ('pending', 'waiting', 'cancelled')) AS unsent",
+    )
+    .bind(id).fetch_one(c).await?))
+}

@@ -1,0 +1,132 @@
+//! A send to the recipients of a dispatch, such as an apology.
+//!
+//! The new dispatch and the response are one transaction. From there, it is a dispatch like others:
+//! each of its users gets one message by each channel, however often a worker ends.
+
+use axum::Extension;
+use axum::extract::State as AppState;
+use axum::http::{Method, StatusCode};
+use axum::routing::post;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{DispatchId, TAG, id_in_path, own_dispatch};
+use crate::api::{Sent, count_accepted, describe_message_errors, fill_email};
+use crate::app::App;
+use crate::dispatch::state::State;
+use crate::dispatch::{self, DispatchSummary};
+use crate::order::{Kind, Order};
+use crate::recipient::Members;
+use crate::request::{CheckedSend, RecipientsSendRequest};
+use content::campaigns;
+use gateway::idempotency::{self, Begun, Received, StoredResponse};
+use gateway::workspaces::settings;
+use gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes};
+use kit::fail_point;
+use store::Tx;
+
+const PERMISSION: &str = "messages.dispatches.send";
+
+pub(super) fn routes() -> Routes<App> {
+    Routes::new().route(
+        "/messages/dispatches/{dispatch_id}/send",
+        gateway::protected(PERMISSION, post(send)),
+        [describe()],
+    )
+}
+
+fn describe() -> Operation {
+    let operation = Operation::new(
+        Method::POST,
+        "sendToRecipients",
+        TAG,
+        "Send to the recipients of a dispatch",
+    )
+    .by(Access::Key(PERMISSION))
+    .about(
+        "For an apology to those who got a wrong message, for example. The dispatch must have \
+         ended, so that its recipients are known: cancel it first, if necessary. Each of its \
+         recipients with one of the `outcomes` gets each message once. The new dispatch has a \
+         `dispatch_id` of its own. Send an `Idempotency-Key`: without one, a repeat is another send. \
+         Counts against the rate limit `messages.send.audience`.",
+    )
+    .repeatable()
+    .takes::<RecipientsSendRequest>(
+        "An apology",
+        json!({
+            "outcomes": ["sent", "delivered"], "send_id": "apology",
+            "messages": { "webhook": {
+                "url": "https://hooks.acme.example/{{${user_id}}}", "request_method": "POST",
+                "body": "{\"text\": \"Please ignore our last message.\"}",
+            } },
+        }),
+    )
+    .returns::<Sent>(StatusCode::CREATED, "The send is durable.");
+    id_in_path(describe_message_errors(operation))
+        .refuses(&in_progress(State::Running), "The dispatch has not ended")
+}
+
+fn in_progress(state: State) -> ApiError {
+    let advice = match state {
+        State::Planning | State::Running => "wait for its end, or cancel it first",
+        _ => "wait until may_still_be_sent is 0",
+    };
+    ApiError::Conflict(format!("The dispatch is {}: {advice}", state.name()))
+}
+
+async fn send(
+    AppState(app): AppState<App>,
+    Extension(caller): Extension<Caller>,
+    DispatchId(id): DispatchId,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<StoredResponse, ApiError> {
+    let Caller { workspace, request_id, .. } = &caller;
+    let checked = check(&app, workspace.id, id, body.object_in_place(&app)?).await;
+    let key = key.map(|key| key.within(&id.simple().to_string()));
+    let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
+    // After the stored response: a body that was valid for it may be invalid now.
+    let checked = checked?;
+    let past = own_dispatch(&mut turn.tx, &caller, id).await?;
+    let received = Received { id: Uuid::now_v7(), at: app.clock.now_ms() };
+    let order = checked.order(Kind::Send, received, workspace.id, request_id);
+    begin(&mut turn.tx, &past, &order).await?;
+    let sent = Sent::new(order.dispatch_id, &checked);
+    let response = turn.commit(StoredResponse::json(StatusCode::CREATED, &sent)?).await?;
+    fail_point!("dispatch::to_recipients");
+    count_accepted(Kind::Send);
+    Ok(response)
+}
+
+/// Checks the fields of a request to send to the recipients of a workspace's dispatch.
+pub async fn check(
+    app: &App,
+    workspace: i32,
+    dispatch: Uuid,
+    mut fields: Members,
+) -> Result<CheckedSend, ApiError> {
+    let settings = settings::find(app, workspace).await?;
+    let campaigns = campaigns::api_campaigns(app, workspace).await?;
+    fill_email(app, workspace, &mut fields).await?;
+    // Parses templates.
+    let read = || RecipientsSendRequest::read(&fields, dispatch, &settings, &campaigns);
+    app.cores.compute_here(read)
+}
+
+/// Begins the dispatch of a checked request, in the caller's transaction.
+pub async fn begin(tx: &mut Tx, past: &DispatchSummary, order: &Order) -> Result<(), ApiError> {
+    let DispatchSummary { id, state, .. } = *past;
+    if state == State::Failed {
+        // Otherwise messages that workers are storing would not be counted.
+        dispatch::wait_for_batches(tx, id).await?;
+    }
+    // A failed dispatch may have messages in flight, too, whose outcome is not known yet.
+    if !state.is_final() || (state == State::Failed && dispatch::count_in_flight(tx, id).await? > 0)
+    {
+        return Err(in_progress(state));
+    }
+    Ok(dispatch::begin(tx, order).await?)
+}

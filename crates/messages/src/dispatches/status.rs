@@ -1,0 +1,208 @@
+//! One dispatch: GET returns it, DELETE cancels it.
+
+use axum::Extension;
+use axum::extract::State as AppState;
+use axum::http::{Method, StatusCode};
+use axum::routing::{delete, get};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::list::{self, Dispatch};
+use super::{DispatchId, TAG, id_in_path, own_dispatch};
+use crate::app::App;
+use crate::dispatch::state::State;
+use crate::dispatch::{self, DispatchSummary, MessageOutcome};
+use gateway::workspaces::Channel;
+use gateway::{self, Access, ApiError, Caller, Operation, Routes};
+use store::Tx;
+
+const GET: &str = "messages.dispatches.get";
+const CANCEL: &str = "messages.dispatches.cancel";
+
+pub(super) fn routes() -> Routes<App> {
+    let dispatch = gateway::protected(GET, get(status));
+    let dispatch = dispatch.merge(gateway::protected(CANCEL, delete(cancel)));
+    Routes::new().route(
+        "/messages/dispatches/{dispatch_id}",
+        dispatch,
+        [describe(), describe_cancel()],
+    )
+}
+
+fn describe() -> Operation {
+    let operation = Operation::new(Method::GET, "getDispatch", TAG, "Get a dispatch")
+        .by(Access::Key(GET))
+        .about("From its users to the outcomes of their messages.")
+        .returns::<Status>(StatusCode::OK, "The dispatch.")
+        .with_example(example());
+    id_in_path(operation)
+}
+
+fn describe_cancel() -> Operation {
+    let operation = Operation::new(Method::DELETE, "cancelDispatch", TAG, "Cancel a dispatch")
+        .by(Access::Key(CANCEL))
+        .about(
+            "Only messages that workers already hold may still go out, and workers drop those that \
+             they have not started, usually at once. Until all of them have an outcome, the state is \
+             `cancelling`, and `may_still_be_sent` is their largest number. Then the state is \
+             `cancelled`, and the counts are final. Cancelling again has no effect, and returns the \
+             current counts.",
+        )
+        .returns::<Status>(StatusCode::OK, "The dispatch is cancelled.")
+        .with_example(example())
+        .refuses(&ended(State::Done), "The dispatch has ended");
+    id_in_path(operation)
+}
+
+fn example() -> Value {
+    let mut example = list::example();
+    example["outcomes"] = json!({
+        "waiting": 0, "sent": 120, "delivered": 672, "bounced": 6, "unreachable": 2, "aborted": 0,
+        "failed": 0, "cancelled": 0,
+    });
+    example["may_still_be_sent"] = 0.into();
+    example["reasons"] = json!([{
+        "channel": "email", "outcome": "unreachable", "reason": "no email address", "messages": 2,
+    }]);
+    example
+}
+
+fn ended(state: State) -> ApiError {
+    let state = state.name();
+    ApiError::Conflict(format!("The dispatch is {state} and can no longer be cancelled"))
+}
+
+async fn status(
+    AppState(app): AppState<App>,
+    Extension(caller): Extension<Caller>,
+    DispatchId(id): DispatchId,
+) -> Result<axum::Json<Status>, ApiError> {
+    let _turn = app.count_turns.wait(caller.workspace.id).await?;
+    let mut tx = app.request_queue.snapshot().await?;
+    let found = own_dispatch(&mut tx, &caller, id).await?;
+    Ok(axum::Json(Status::read(&mut tx, found).await?))
+}
+
+async fn cancel(
+    AppState(app): AppState<App>,
+    Extension(caller): Extension<Caller>,
+    DispatchId(id): DispatchId,
+) -> Result<axum::Json<Status>, ApiError> {
+    let mut tx = app.request_queue.write().await?;
+    let found = own_dispatch(&mut tx, &caller, id).await?;
+    if matches!(found.state, State::Done | State::Failed) {
+        return Err(ended(found.state));
+    }
+    dispatch::cancel(&mut tx, id).await?;
+    let found = own_dispatch(&mut tx, &caller, id).await?;
+    // It may have ended since.
+    if matches!(found.state, State::Done | State::Failed) {
+        return Err(ended(found.state));
+    }
+    tx.commit().await?;
+    // Not before the commit: nothing delays a cancellation.
+    let _turn = app.count_turns.wait(caller.workspace.id).await?;
+    let mut tx = app.request_queue.write().await?;
+    dispatch::wait_for_batches(&mut tx, id).await?;
+    drop(tx);
+    // Messages are counted without the write lock of SQLite.
+    let mut tx = app.request_queue.snapshot().await?;
+    let found = own_dispatch(&mut tx, &caller, id).await?;
+    Ok(axum::Json(Status::read(&mut tx, found).await?))
+}
+
+/// A dispatch, and the outcomes of its messages.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DispatchStatus")]
+struct Status {
+    #[serde(flatten)]
+    dispatch: Dispatch,
+    /// Absent if the dispatch has more than a million messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcomes: Option<OutcomeCounts>,
+    /// The largest number of messages that may still go out although the dispatch was cancelled or
+    /// failed; 0 once it has ended and no message is in flight. Absent while it is planning or
+    /// running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    may_still_be_sent: Option<i64>,
+    /// The three most frequent reasons for each channel and outcome, of the latest 10,000 messages
+    /// that have one, among the latest million.
+    reasons: Vec<Reason>,
+}
+
+/// Messages by their current outcome. Each counts once: one that was sent and then delivered counts
+/// as delivered.
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(rename = "DispatchOutcomes")]
+struct OutcomeCounts {
+    /// In progress, or waiting for a retry.
+    waiting: i64,
+    /// Accepted by the channel, without a later report.
+    sent: i64,
+    /// Reported as delivered.
+    delivered: i64,
+    /// Rejected by the channel, or reported as bounced.
+    bounced: i64,
+    /// Without an address, or not reachable by this channel.
+    unreachable: i64,
+    /// Ended by the template.
+    aborted: i64,
+    failed: i64,
+    /// Given up, because the dispatch was cancelled or failed. While it is cancelling, those that may
+    /// still be sent are included.
+    cancelled: i64,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "OutcomeReason")]
+struct Reason {
+    #[schemars(with = "String")]
+    channel: Channel,
+    #[schemars(with = "String", extend("enum" = MessageOutcome::ALL.map(MessageOutcome::name)))]
+    outcome: MessageOutcome,
+    reason: String,
+    /// Number of messages with this reason.
+    messages: i64,
+}
+
+impl Status {
+    async fn read(tx: &mut Tx, found: DispatchSummary) -> Result<Self, ApiError> {
+        let (id, state) = (found.id, found.state);
+        let ended_early = state.is_early_end();
+        let counts = dispatch::count_outcomes(tx, id, ended_early).await?;
+        let outcomes = counts.map(|counts| {
+            let mut outcomes = OutcomeCounts::default();
+            counts.into_iter().for_each(|(outcome, count)| *outcomes.count_mut(outcome) = count);
+            outcomes
+        });
+        let may_still_be_sent = match state {
+            State::Planning | State::Running => None,
+            State::Failed | State::Cancelling => Some(dispatch::count_in_flight(tx, id).await?),
+            State::Done | State::Cancelled => Some(0),
+        };
+        let reasons = dispatch::reasons(tx, id).await?;
+        let reasons = reasons.into_iter().filter_map(|found| {
+            let dispatch::Reason { channel, state, reason, messages, .. } = found;
+            let outcome = MessageOutcome::from_row(&state, ended_early)?;
+            Some(Reason { channel, outcome, reason, messages })
+        });
+        let reasons = reasons.collect();
+        Ok(Self { dispatch: found.into(), outcomes, may_still_be_sent, reasons })
+    }
+}
+
+impl OutcomeCounts {
+    fn count_mut(&mut self, outcome: MessageOutcome) -> &mut i64 {
+        match outcome {
+            MessageOutcome::Waiting => &mut self.waiting,
+            MessageOutcome::Sent => &mut self.sent,
+            MessageOutcome::Delivered => &mut self.delivered,
+            MessageOutcome::Bounced => &mut self.bounced,
+            MessageOutcome::Unreachable => &mut self.unreachable,
+            MessageOutcome::Aborted => &mut self.aborted,
+            MessageOutcome::Failed => &mut self.failed,
+            MessageOutcome::Cancelled => &mut self.cancelled,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What is configured where: every setting with its value and its origin.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Config, ConfigError, Given, Mode, SECRETS, variable};
+
+/// Where the value of a setting comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    Default,
+    File,
+    Environment,
+}
+
+impl Origin {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::File => "file",
+            Self::Environment => "environment",
+        }
+    }
+}
+
+/// A setting as it is in effect.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ShownSetting {
+    /// Its path in the file.
+    pub name: String,
+    /// Null if it is not set and has no fixed default, and for a secret.
+    pub value: Value,
+    /// Whether it is a secret that is set: its value is never shown.
+    pub hidden: bool,
+    pub origin: Origin,
+    /// Its environment variable, whether or not it is set.
+    pub variable: String,
+}
+
+impl Config {
+    /// Every setting, by its name. Sources and errors are those of [`load`](Config::load).
+    pub fn origins(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Result<Vec<ShownSetting>, ConfigError> {
+        let mut given = Given::default();
+        given.read_file(file);
+        given.read_environment(environment);
+        let values = serde_json::to_value(&given.values).unwrap_or_default();
+        let variables = given.variables.clone();
+        let config = given.checked(Mode::Command)?;
+        let origin = |path: &[String]| {
+            let value = path.iter().fold(&values, |section, name| &section[name.as_str()]);
+            match value {
+                _ if variables.contains_key(path) => Origin::Environment,
+                Value::Null => Origin::Default,
+                _ => Origin::File,
+            }
+        };
+        let mut all = Vec::new();
+        let mut show = |path: Vec<String>, value: &Value, is_secret: bool| {
+            let (name, origin) = (path.join("."), origin(&path));
+            let hidden = is_secret && origin != Origin::Default;
+            let value = if is_secret { Value::Null } else { value.clone() };
+            let variable = variables.get(&path).cloned().unwrap_or_else(|| variable(&name));
+            all.push(ShownSetting { name, value, hidden, origin, variable });
+        };
+        let settings = serde_json::to_value(&config).unwrap_or_default();
+        for (section, value) in settings.as_object().into_iter().flatten() {
+            let Some(fields) = value.as_object() else {
+                show(vec![section.clone()], value, false);
+                continue;
+            };
+            // Properties of librdkafka may have passwords.
+            for (name, value) in fields.iter().filter(|(_, value)| !value.is_object()) {
+                show(vec![section.clone(), name.clone()], value, false);
+            }
+        }
+        for name in config.log.kafka.keys() {
+            show(vec!["log".into(), "kafka".into(), name.clone()], &Value::Null, true);
+        }
+        for name in SECRETS {
+            show(name.split('.').map(str::to_owned).collect(), &Value::Null, true);
+        }
+        all.sort_by(|a, b| (a.name.contains('.'), &a.name).cmp(&(b.name.contains('.'), &b.name)));
+        Ok(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(file: &str, environment: &[(&str, &str)]) -> Vec<ShownSetting> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("longshore.toml");
+        std::fs::write(&path, file).unwrap();
+        let environment = environment.iter().map(|(name, value)| (name.into(), value.into()));
+        Config::origins(Some(&path), environment).unwrap()
+    }
+
+    fn find<'a>(all: &'a [ShownSetting], name: &str) -> &'a ShownSetting {
+        all.iter().find(|setting| setting.name == name).unwrap()
+    }
+
+    #[test]
+    fn each_setting_has_its_origin() {
+        let file = "[worker]\nlease_ms = 20000\npoll_ms = 300\n";
+        let all = shown(file, &[("LONGSHORE_WORKER__POLL_MS", "200")]);
+        let lease = find(&all, "worker.lease_ms");
+        assert_eq!((lease.origin, &lease.value), (Origin::File, &20_000.into()));
+        let poll = find(&all, "worker.poll_ms");
+        assert_eq!((poll.origin, &poll.value), (Origin::Environment, &200.into()));
+        assert_eq!(poll.variable, "LONGSHORE_WORKER__POLL_MS");
+        let drain = find(&all, "worker.drain_seconds");
+        assert_eq!((drain.origin, &drain.value), (Origin::Default, &25.into()));
+        let mut names: Vec<&str> = all.iter().map(|setting| setting.name.as_str()).collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count, "each once");
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let url = "postgres://longshore:hunter2@db/longshore";
+        let key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+        let all = shown(
+            &format!(
+                "secret_key = \"{key}\"\n[log]\nurl = \"kafka://k:9092\"\n[log.kafka]\n\"sasl.password\" = \"hunter3\"\n"
+            ),
+            &[("LONGSHORE_DATABASE_URL", url)],
+        );
+        let text = serde_json::to_string(&all).unwrap();
+        for secret in ["hunter2", "hunter3", key] {
+            assert!(!text.contains(secret), "{text}");
+        }
+        for (name, origin) in [
+            ("database.url", Origin::Environment),
+            ("secret_key", Origin::File),
+            ("log.kafka.sasl.password", Origin::File),
+        ] {
+            let setting = find(&all, name);
+            assert_eq!((setting.hidden, setting.origin), (true, origin), "{name}");
+        }
+        let property = find(&all, "log.kafka.sasl.password");
+        assert_eq!(property.variable, "LONGSHORE_LOG__KAFKA__SASL_PASSWORD");
+        assert!(!find(&all, "objects.url").hidden, "not set");
+    }
+}

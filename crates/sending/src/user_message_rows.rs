@@ -1,0 +1,96 @@
+//! The SQL of the messages of a user.
+
+use serde::Serialize;
+use uuid::Uuid;
+
+use gateway::workspaces::Channel;
+use kit::clock::{serialize_optional_time, serialize_time};
+use messages::dispatch;
+use store::{StoreError, Tx, from_row, on};
+
+/// A stored message to a user, or a transactional email. Times are milliseconds since the epoch, and
+/// ISO 8601 in JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct UserMessage {
+    #[serde(serialize_with = "uuid::serde::simple::serialize")]
+    pub dispatch_id: Uuid,
+    pub channel: Channel,
+    pub campaign_id: Option<Uuid>,
+    /// The name of the campaign or the Canvas; none if it was deleted.
+    pub campaign: Option<String>,
+    pub state: String,
+    /// None if the dispatch was deleted, or for a transactional email.
+    #[serde(skip)]
+    pub dispatch_state: Option<dispatch::State>,
+    /// None for a transactional email.
+    pub attempts: Option<i32>,
+    #[serde(serialize_with = "serialize_time")]
+    pub created_at: i64,
+    #[serde(serialize_with = "serialize_optional_time")]
+    pub next_at: Option<i64>,
+    #[serde(serialize_with = "serialize_optional_time")]
+    pub sent_at: Option<i64>,
+    pub reason: Option<String>,
+}
+from_row! {
+    UserMessage {
+        dispatch_id, channel, campaign_id, campaign, state, dispatch_state, attempts, created_at,
+        next_at, sent_at, reason,
+    }
+}
+
+/// The position of a message in the list: nothing in it changes.
+pub type Key = (i64, Uuid, Channel);
+
+impl UserMessage {
+    pub fn key(&self) -> Key {
+        (self.created_at, self.dispatch_id, self.channel)
+    }
+}
+
+/// The latest messages to a user after `after`, of one dispatch or of all. It reads all messages of
+/// the user, which are kept for some days.
+pub async fn page(
+    tx: &mut Tx,
+    (workspace, user): (i32, Uuid),
+    dispatch: Option<Uuid>,
+    after: Option<Key>,
+    limit: i64,
+) -> Result<Vec<UserMessage>, StoreError> {
+    let (at, id, channel) = after.unwrap_or((i64::MAX, Uuid::max(), Channel::Email));
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT m.dispatch_id, m.channel, m.campaign_id, campaigns.name AS campaign, m.state,
+                dispatches.state AS dispatch_state, m.attempts, m.created_at, m.next_at, m.sent_at,
+                m.reason
+         FROM (SELECT dispatch_id, channel, campaign_id, state, attempts, created_at, next_at,
+                      sent_at, reason
+               FROM (SELECT dispatch_id, channel, campaign_id, state, attempts, created_at,
+                            next_at, sent_at, reason
+                     FROM messages WHERE workspace_id = $1 AND service_id = $2
+                     UNION ALL
+                     SELECT dispatch_id, 'email', campaign_id, state, CAST(NULL AS INTEGER),
+                            received_at, CAST(NULL AS BIGINT), sent_at, reason
+                     FROM transactional_emails WHERE workspace_id = $1 AND service_id = $2) AS kept
+               WHERE ($3 IS NULL OR dispatch_id = $3)
+                 AND (created_at, dispatch_id, channel) < ($4, $5, $6)
+               ORDER BY created_at DESC, dispatch_id DESC, channel DESC LIMIT $7) AS m
+         LEFT JOIN campaigns ON campaigns.workspace_id = $1 AND campaigns.id = m.campaign_id
+         LEFT JOIN dispatches ON dispatches.workspace_id = $1 AND dispatches.id = m.dispatch_id
+         ORDER BY m.created_at DESC, m.dispatch_id DESC, m.channel DESC",
+    )
+    .bind(workspace).bind(user).bind(dispatch).bind(at).bind(id).bind(channel.name()).bind(limit)
+    .fetch_all(c).await?))
+}
+
+/// Whether a workspace has a transactional email with this id.
+pub async fn is_transactional(
+    tx: &mut Tx,
+    workspace: i32,
+    dispatch: Uuid,
+) -> Result<bool, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM transactional_emails
+                        WHERE dispatch_id = $1 AND workspace_id = $2)",
+    )
+    .bind(dispatch).bind(workspace).fetch_one(c).await?))
+}

@@ -1,0 +1,188 @@
+//! `longshore campaigns list`, `show` and `preview`: what the workspace file declares, and its
+//! results.
+
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::campaigns::{self, Campaign, Kind};
+use crate::cli::table::printable;
+use crate::cli::{CommandResult, PageArguments, WorkspaceArgument, ids, print, table, template};
+use crate::messages::content::{Content, MessageSource};
+use crate::messages::dispatch;
+use crate::messages::external::External;
+use crate::messages::preview::{Draft, Subject, preview};
+use crate::workspaces::settings;
+use kit::json::{TreeObject, pretty};
+use store::Tx;
+
+#[derive(clap::Args)]
+pub struct List {
+    /// Also list archived campaigns
+    #[arg(long)]
+    archived: bool,
+    #[command(flatten)]
+    workspace: WorkspaceArgument,
+    #[command(flatten)]
+    page: PageArguments,
+}
+
+#[derive(clap::Args)]
+pub struct Show {
+    /// The id or the name of a campaign or Canvas
+    #[arg(value_name = "CAMPAIGN")]
+    campaign: String,
+    #[command(flatten)]
+    workspace: WorkspaceArgument,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+pub struct Preview {
+    /// The id or the name of a campaign or Canvas
+    #[arg(value_name = "CAMPAIGN")]
+    campaign: String,
+    /// The user: an external_id, a service_id or an email
+    #[arg(long, value_name = "USER")]
+    user: String,
+    #[command(flatten)]
+    workspace: WorkspaceArgument,
+    /// event_properties of the templates, a JSON object
+    #[arg(long, value_name = "JSON", value_parser = template::object)]
+    event_properties: Option<TreeObject>,
+    /// api_trigger_properties of the templates, a JSON object
+    #[arg(long, value_name = "JSON", value_parser = template::object)]
+    trigger_properties: Option<TreeObject>,
+    /// canvas_entry_properties of the templates, a JSON object
+    #[arg(long, value_name = "JSON", value_parser = template::object)]
+    canvas_entry_properties: Option<TreeObject>,
+    /// Print one JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn list(app: &App, arguments: List) -> CommandResult {
+    let List { archived, workspace, page } = arguments;
+    let mut tx = app.store.snapshot().await?;
+    let workspace = workspace.find(&mut tx).await?;
+    let campaigns = campaigns::stored(&mut tx, workspace.id).await?;
+    let campaigns: Vec<Campaign> =
+        campaigns.into_iter().filter(|campaign| archived || !campaign.archived).collect();
+    let headers = ["ID", "TYPE", "STATE", "CHANNELS", "NAME"];
+    let id = |campaign: &Campaign| campaign.id.to_string();
+    page.print("campaigns or Canvases", headers, &campaigns, id, |campaign| {
+        [
+            table::text(campaign.id),
+            table::text(campaign.kind.name()),
+            table::state(state(campaign)),
+            table::optional(Some(table::text(channels(campaign)))),
+            table::text(&campaign.name),
+        ]
+    })
+}
+
+fn state(campaign: &Campaign) -> &'static str {
+    match (campaign.archived, campaign.paused) {
+        (true, _) => "archived",
+        (false, true) => "paused",
+        (false, false) => "active",
+    }
+}
+
+/// The channels of its messages.
+fn channels(campaign: &Campaign) -> String {
+    let names = campaign.messages().into_iter().flat_map(|messages| messages.keys());
+    let names = names.map(String::as_str);
+    let email = campaign.content.get("email").map(|_| "email");
+    names
+        .chain(email.filter(|_| campaign.kind == Kind::Transactional))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+pub async fn show(app: &App, arguments: Show) -> CommandResult {
+    let mut tx = app.store.snapshot().await?;
+    let workspace = arguments.workspace.find(&mut tx).await?;
+    let campaign = find(&mut tx, workspace.id, &arguments.campaign).await?;
+    let results = dispatch::statistics(&mut tx, workspace.id, Some(campaign.id)).await?;
+    if arguments.json {
+        let mut object = serde_json::to_value(&campaign)?;
+        object["state"] = state(&campaign).into();
+        object["results"] = serde_json::to_value(&results)?;
+        println!("{object}");
+        return Ok(());
+    }
+    let fields = [
+        ("id", table::text(campaign.id)),
+        ("workspace", table::text(&workspace.name)),
+        ("type", table::text(campaign.kind.name())),
+        ("name", table::text(&campaign.name)),
+        ("state", table::state(state(&campaign))),
+        ("tags", table::optional(Some(table::text(campaign.tags.join(", "))))),
+        ("channels", table::optional(Some(table::text(channels(&campaign))))),
+    ];
+    println!("{}", table::fields(fields));
+    super::print_statistics(false, &results)?;
+    println!("\n{}", printable(&pretty(&Value::Object(campaign.content).to_string())));
+    Ok(())
+}
+
+/// Renders the messages of a campaign for a user; sends nothing.
+pub async fn show_preview(app: &App, arguments: Preview) -> CommandResult {
+    let mut tx = app.store.snapshot().await?;
+    let workspace = arguments.workspace.find(&mut tx).await?;
+    let campaign = find(&mut tx, workspace.id, &arguments.campaign).await?;
+    drop(tx);
+    let user = template::recipient(app, workspace.id, &arguments.user).await?;
+    let settings = settings::find(app, workspace.id).await?;
+    let messages = match campaign.kind {
+        Kind::Transactional => campaign.email(&settings),
+        Kind::Api | Kind::Triggered | Kind::Canvas => campaign.messages().cloned(),
+    };
+    let messages = messages.ok_or_else(|| format!("{} declares no messages", campaign.name))?;
+    let (content, _, problems) = Content::read(&messages, MessageSource::Stored, &settings);
+    let subject = Subject {
+        profile: user.profile,
+        custom: user.custom,
+        service_id: Some(user.service_id),
+        event_properties: arguments.event_properties,
+        api_trigger_properties: arguments.trigger_properties,
+        canvas_entry_properties: arguments.canvas_entry_properties,
+    };
+    let external = External {
+        app,
+        workspace_id: workspace.id,
+        settings: &settings,
+        is_urgent: false,
+        time: None,
+    };
+    let (mut warnings, mut unsent) = (Vec::new(), problems.len());
+    for message in content.messages() {
+        let shown = preview(&external, Draft::Message(message), &subject, &mut warnings).await;
+        unsent += usize::from(shown.rendered.is_none());
+        if arguments.json {
+            println!("{}", json!(shown));
+            continue;
+        }
+        println!("{}:", message.channel.name());
+        match (&shown.rendered, &shown.aborted, &shown.failed) {
+            (Some(rendered), _, _) => println!("{}", printable(&pretty(&rendered.to_string()))),
+            (None, Some(reason), _) => println!("  aborted: {}", printable(reason)),
+            (None, None, reason) => {
+                println!("  failed: {}", printable(reason.as_deref().unwrap_or("-")));
+            }
+        }
+    }
+    warnings.iter().for_each(|warning| eprintln!("warning: {}", printable(warning)));
+    problems.iter().for_each(|problem| eprintln!("longshore: {problem}"));
+    let all = content.messages().len() + problems.len();
+    print::all_done(unsent, all, "messages would not be sent")
+}
+
+/// The campaign or Canvas with an id or a name.
+async fn find(tx: &mut Tx, workspace: i32, text: &str) -> CommandResult<Campaign> {
+    let all = campaigns::stored(tx, workspace).await?;
+    let kind = ("campaign or Canvas", "campaigns list");
+    ids::find(all, text, kind, |campaign| (campaign.id, campaign.name.as_str()))
+}

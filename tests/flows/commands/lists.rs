@@ -1,0 +1,100 @@
+//! What lists print, and how commands check ids.
+
+use super::{longshore, text};
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::workspace::WorkspaceFile;
+
+/// Checked before anything is opened or requested.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_id_is_answered_with_the_form_of_a_right_one() {
+    for arguments in [
+        &["schedules", "show", "nope"][..],
+        &["schedules", "cancel", "nope"],
+        &["dispatches", "show", "nope"],
+        &["dispatches", "cancel", "nope"],
+        &["messages", "ann", "--dispatch", "nope"],
+        &["messages", "ann", "--after", "nope"],
+        &["cards", "ann", "--after", "nope"],
+        &["deliveries", "show", "nope"],
+        &["deliveries", "resend", "nope"],
+        &["dead-letters", "show", "nope"],
+        &["dead-letters", "retry", "nope"],
+        &["dead-letters", "discard", "nope"],
+        &["campaigns", "stats", "nope"],
+        &["export", "status", "nope"],
+        &["export", "cancel", "nope"],
+        &["export", "download", "nope"],
+        &["export", "list", "--after", "nope"],
+    ] {
+        let output = longshore(arguments).await;
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+        assert!(error.contains(", such as ") && error.contains("see `longshore "), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_are_tables_for_people_and_json_lines_for_programs() {
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    fleet.apply(&[WorkspaceFile::new("acme")]).await;
+    for (arguments, heading) in
+        [(&["key", "list"][..], "ID"), (&["signing-key", "list"], "ID"), (&["doctor"], "STATE")]
+    {
+        let table = fleet.run(arguments).await;
+        assert!(table.starts_with(heading) && table.lines().count() > 1, "{arguments:?}: {table}");
+        assert!(!table.contains('\u{1b}'), "a pipe has no colours: {table:?}");
+        assert!(!table.contains(" \n"), "no line ends with a space: {table:?}");
+        let json = fleet.run(&[arguments, &["--json"]].concat()).await;
+        assert_eq!(json.lines().count() + 1, table.lines().count(), "{arguments:?}: {json}");
+        for line in json.lines() {
+            let object: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            assert!(object.is_object(), "{arguments:?}: {line}");
+        }
+    }
+    // An empty list is nothing on standard output.
+    for arguments in [
+        &["dispatches", "list"][..],
+        &["schedules", "list"],
+        &["deliveries", "list"],
+        &["dead-letters", "list"],
+        &["scim-token", "list"],
+        &["catalogs", "list"],
+        &["invalid-numbers", "list"],
+        &["console-log"],
+        &["sla"],
+        &["export", "list"],
+    ] {
+        for arguments in [arguments.to_vec(), [arguments, &["--json"]].concat()] {
+            let output = fleet.command(&arguments).await;
+            let error = text(&output.stderr);
+            assert!(output.status.success(), "{arguments:?}: {error}");
+            assert_eq!(text(&output.stdout), "", "{arguments:?}");
+            let is_table = !arguments.contains(&"--json");
+            assert_eq!(error.contains("No "), is_table, "{arguments:?}: {error}");
+        }
+    }
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_continues_after_the_last_row_of_the_previous_one() {
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    fleet.apply(&[WorkspaceFile::new("acme")]).await;
+    let file = fleet.directory().join("numbers.txt");
+    std::fs::write(&file, "+15550101\n+15550102\n+15550103\n").expect("the file is written");
+    let file = file.to_str().expect("a path of ASCII");
+    fleet.run(&["invalid-numbers", "add", file]).await;
+    let list = ["invalid-numbers", "list", "--limit", "2", "--json"];
+    let first = fleet.command(&list).await;
+    let numbers = |json: &str| -> Vec<String> {
+        let objects = json.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+        objects.map(|row: serde_json::Value| row["number"].as_str().expect("text").into()).collect()
+    };
+    assert_eq!(numbers(&text(&first.stdout)), ["+15550101", "+15550102"]);
+    assert!(text(&first.stderr).contains("--after +15550102"), "{}", text(&first.stderr));
+    let next = fleet.run(&[&list[..], &["--after", "+15550102"]].concat()).await;
+    assert_eq!(numbers(&next), ["+15550103"]);
+    let wrong = fleet.command(&[&list[..], &["--after", "nope"]].concat()).await;
+    assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong.stderr));
+    fleet.close().await;
+}
