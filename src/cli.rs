@@ -1,6 +1,10 @@
 //! The command line: one file per subcommand. Each parses its options, opens what it needs, runs
 //! the work, and exits with 0 only if all of it was done.
 
+// First: its macros replace `println!` and others in the files below.
+#[macro_use]
+mod output;
+
 mod apply;
 mod backup;
 mod campaigns;
@@ -39,6 +43,7 @@ mod sla;
 mod standalone;
 mod table;
 mod template;
+mod times;
 mod users;
 mod worker;
 
@@ -46,6 +51,7 @@ pub use config::process::IMAGE;
 pub use service::{documented_routes, routes};
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -57,7 +63,7 @@ use crate::app::App;
 use crate::config::{Config, ConfigError, Mode};
 use crate::setup;
 use crate::telemetry::lines;
-use crate::users::find;
+use crate::users::search;
 use crate::workspaces::{ChoiceError, Workspace, only_or_named};
 use store::Tx;
 
@@ -168,6 +174,11 @@ impl Command {
             _ => (Mode::Command, Vec::new()),
         }
     }
+
+    /// Whether the command reads the settings itself, and shows invalid ones.
+    fn takes_invalid_settings(&self) -> bool {
+        matches!(self, Self::Config(arguments) if arguments.takes_invalid_settings())
+    }
 }
 
 /// Every command, as clap knows it.
@@ -187,6 +198,14 @@ impl WorkspaceArgument {
     async fn find(&self, tx: &mut Tx) -> Result<Workspace, ChoiceError> {
         only_or_named(tx, self.workspace.as_deref()).await
     }
+
+    /// A command for the same workspace, to name in an error.
+    fn command(&self, command: &str) -> String {
+        match &self.workspace {
+            Some(name) => format!("{command} --workspace {name}"),
+            None => command.to_owned(),
+        }
+    }
 }
 
 /// The workspace with a name, if one is given.
@@ -200,7 +219,7 @@ async fn find_named(tx: &mut Tx, name: Option<&str>) -> Result<Option<Workspace>
 /// The user of a command.
 #[derive(clap::Args)]
 struct UserArgument {
-    /// An external_id, a service_id or an email
+    /// An external_id, a service_id, an alias as LABEL:NAME, an email or a phone number
     #[arg(value_name = "USER")]
     user: String,
     #[command(flatten)]
@@ -211,7 +230,7 @@ impl UserArgument {
     /// The workspace and the service_id.
     async fn find(&self, tx: &mut Tx) -> CommandResult<(i32, Uuid)> {
         let workspace = self.workspace.find(tx).await?.id;
-        Ok((workspace, find::identify(tx, workspace, &self.user).await?))
+        Ok((workspace, search::identify(tx, workspace, &self.user).await?))
     }
 }
 
@@ -249,6 +268,11 @@ impl PageArguments {
         after.map_err(|error| ConfigError { problems: vec![format!("--after: {error}")] }.into())
     }
 
+    /// The number of rows to read: one more than there are on a page, to know whether others follow.
+    fn rows_to_read(&self) -> u32 {
+        self.limit.saturating_add(1)
+    }
+
     /// Prints the page of a list that was read completely.
     fn print<T: Serialize, const N: usize>(
         &self,
@@ -265,26 +289,35 @@ impl PageArguments {
                 last.ok_or_else(|| format!("--after: no row has the id {after}"))? + 1
             }
         };
-        let rest = &all[start..];
-        let page = &rest[..rest.len().min(self.limit as usize)];
-        table::print(self.json, objects, headers, page, row)?;
-        if page.len() < rest.len() {
-            self.print_next(page.len(), || page.last().map(id));
-        }
-        Ok(())
+        self.print_page(objects, headers, &all[start..], id, row)
     }
 
-    fn print_next(&self, rows: usize, last: impl FnOnce() -> Option<String>) {
-        print_next(rows, self.limit, last);
+    /// Prints a page of rows, of which [`rows_to_read`](Self::rows_to_read) were read.
+    fn print_page<T: Serialize, const N: usize>(
+        &self,
+        objects: &str,
+        headers: [&str; N],
+        rows: &[T],
+        id: impl Fn(&T) -> String,
+        row: impl Fn(&T) -> [table::Cell; N],
+    ) -> CommandResult {
+        let (page, last) = page_of(rows, self.limit);
+        table::print(self.json, objects, headers, page, row)?;
+        print_next(last.map(id));
+        Ok(())
     }
 }
 
-/// Prints how to list the rows after a full page, whose last row has the id `last`.
-fn print_next(rows: usize, limit: u32, last: impl FnOnce() -> Option<String>) {
-    if rows >= limit as usize
-        && let Some(last) = last()
-    {
-        eprintln!("There may be more: continue with --after {last}");
+/// The rows of a page; and the last of them, if others follow.
+fn page_of<T>(rows: &[T], limit: u32) -> (&[T], Option<&T>) {
+    let page = &rows[..rows.len().min(limit as usize)];
+    (page, page.last().filter(|_| page.len() < rows.len()))
+}
+
+/// Prints how to list the rows that follow the row with the id `last`.
+fn print_next(last: Option<String>) {
+    if let Some(last) = last {
+        eprintln!("There are more: continue with --after {last}");
     }
 }
 
@@ -305,23 +338,10 @@ async fn open_or_create(config: Config) -> CommandResult<App> {
 }
 
 /// The exit status that a shell shows for a program ended by SIGPIPE.
-const READER_GONE: i32 = 128 + 13;
-
-/// A reader that stops early, like `| head`, ends the command without a panic.
-fn exit_on_broken_pipe() {
-    let default_hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        let message = panic.payload_as_str().unwrap_or_default();
-        if message.starts_with("failed printing to stdout") && message.contains("Broken pipe") {
-            std::process::exit(READER_GONE);
-        }
-        default_hook(panic);
-    }));
-}
+const READER_GONE: u8 = 128 + 13;
 
 /// Parses the command line, runs the command and prints its error.
 pub fn main() -> ExitCode {
-    exit_on_broken_pipe();
     // One TLS provider for every client in the process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let arguments = Arguments::parse();
@@ -351,6 +371,7 @@ async fn run(arguments: Arguments) -> ExitCode {
     let environment = std::env::vars_os().chain(options);
     let config = match Config::load(arguments.config.as_deref(), environment, mode) {
         Ok(config) => config,
+        Err(_) if arguments.command.takes_invalid_settings() => Config::default(),
         Err(error) => {
             eprintln!("longshore: {error}");
             return ExitCode::from(2);
@@ -401,19 +422,32 @@ async fn run(arguments: Arguments) -> ExitCode {
     exit_code(result)
 }
 
-/// Prints the error of a command.
+/// Prints the error of a command, and that its output is not complete. A reader that stopped early,
+/// like `| head`, is no error.
 fn exit_code(result: CommandResult) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            lines::write_line(&format!("longshore: {}", table::printable(&error.to_string())));
-            status(error.as_ref())
+    let print = |error: &str| lines::write_line(&format!("longshore: {}", table::printable(error)));
+    let failure = result.err().map(|error| {
+        print(&error.to_string());
+        status(error.as_ref())
+    });
+    let incomplete = output::error().map(|error| match error.kind() {
+        ErrorKind::BrokenPipe => ExitCode::from(READER_GONE),
+        _ => {
+            print(&format!("cannot write to standard output: {error}"));
+            ExitCode::FAILURE
         }
-    }
+    });
+    failure.or(incomplete).unwrap_or(ExitCode::SUCCESS)
 }
 
-/// 2 for invalid settings, as for a wrong option; otherwise 1.
+/// Options that do not fit together.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct UsageError(String);
+
+/// 2 for invalid settings and wrong options; otherwise 1.
 fn status(error: &(dyn std::error::Error + 'static)) -> ExitCode {
     let mut causes = std::iter::successors(Some(error), |error| error.source());
-    ExitCode::from(if causes.any(|cause| cause.is::<ConfigError>()) { 2 } else { 1 })
+    let is_usage = causes.any(|cause| cause.is::<ConfigError>() || cause.is::<UsageError>());
+    ExitCode::from(if is_usage { 2 } else { 1 })
 }

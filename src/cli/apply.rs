@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::CommandResult;
 use super::confirm::Confirmation;
+use super::{CommandResult, output};
 use crate::app::App;
 use crate::config::Config;
 use crate::workspace_file::apply::{Applied, apply};
@@ -83,7 +83,9 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             arguments.confirmation.ask(&deleted)?;
         }
     }
-    let show = |applied: Applied| {
+    let mut has_new_secrets = false;
+    let mut show = |applied: Applied| {
+        has_new_secrets |= !applied.secrets.is_empty();
         if arguments.json {
             println!("{}", serde_json::to_string(&applied)?);
         } else {
@@ -99,6 +101,13 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     if let Some(company) = &declared.company {
         let applied = apply_company(&app, company, options).await;
         show(applied.map_err(|error| format!("company {}: {error}", company.name))?)?;
+    }
+    if has_new_secrets && output::error().is_some() {
+        return Err(
+            "the file was applied, but its new secrets were not printed: set others in the \
+                    file, and apply it again"
+                .into(),
+        );
     }
     Ok(())
 }

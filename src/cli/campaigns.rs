@@ -2,13 +2,13 @@
 
 mod declared;
 
+pub use declared::find;
+
 use clap::Subcommand;
 use uuid::Uuid;
 
-use super::ids::campaign_id;
 use super::{CommandResult, WorkspaceArgument, table};
 use crate::app::App;
-use crate::campaigns;
 use crate::config::Config;
 use crate::messages::dispatch::{self, Statistics};
 
@@ -41,15 +41,15 @@ enum Command {
     Preview(declared::Preview),
     /// Show the messages of each variation by channel: sent, delivered, bounced and so on
     #[command(after_help = "Example:
-  longshore campaigns stats 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54 --workspace acme --json")]
+  longshore campaigns stats Welcome --workspace acme --json")]
     Stats(Stats),
 }
 
 #[derive(clap::Args)]
 struct Stats {
-    /// Only this campaign or Canvas
-    #[arg(value_parser = campaign_id)]
-    id: Option<Uuid>,
+    /// The id or the name of a campaign or Canvas; all of them if absent
+    #[arg(value_name = "CAMPAIGN")]
+    campaign: Option<String>,
     #[command(flatten)]
     workspace: WorkspaceArgument,
     /// Print one JSON object per line
@@ -70,13 +70,15 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 async fn stats(app: &App, arguments: Stats) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let workspace = arguments.workspace.find(&mut tx).await?;
-    let found = dispatch::statistics(&mut tx, workspace.id, arguments.id).await?;
     // A deleted campaign still has its statistics, and a new one has none yet.
-    if let Some(id) = arguments.id.filter(|_| found.is_empty()) {
-        let campaign = campaigns::by_id(&mut tx, workspace.id, id).await?;
-        campaign.ok_or_else(|| {
-            format!("unknown campaign or Canvas {id}: see `longshore campaigns list`")
-        })?;
+    let id = arguments.campaign.as_deref().and_then(|text| Uuid::parse_str(text).ok());
+    let mut found = Vec::new();
+    if id.is_some() || arguments.campaign.is_none() {
+        found = dispatch::statistics(&mut tx, workspace.id, id).await?;
+    }
+    if let Some(text) = arguments.campaign.filter(|_| found.is_empty()) {
+        let (_, campaign) = find(&mut tx, &arguments.workspace, &text).await?;
+        found = dispatch::statistics(&mut tx, workspace.id, Some(campaign.id)).await?;
     }
     print_statistics(arguments.json, &found)
 }

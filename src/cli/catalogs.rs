@@ -144,17 +144,15 @@ async fn edits(
     let mut tx = app.store.snapshot().await?;
     let catalog = find(&mut tx, workspace, name).await?;
     // A request has one record for each partition of its items.
-    let max_records = i64::from(page.limit) * i64::from(api::LANES);
+    let max_records = i64::from(page.rows_to_read()) * i64::from(api::LANES);
     let after = page.after.as_deref();
     let records = rows::latest_edits(&mut tx, catalog.id, after, max_records).await?;
     let same =
         |a: &EditRow, b: &EditRow| (a.received_at, &a.request_id) == (b.received_at, &b.request_id);
-    let requests = records.chunk_by(same).take(page.limit as usize);
+    let requests = records.chunk_by(same).take(page.rows_to_read() as usize);
     let edits = requests.map(Edit::from_records).collect::<CommandResult<Vec<_>>>()?;
     let headers = ["REQUEST", "RECEIVED", "APPLIED AT", "APPLIED", "UNKNOWN", "UNKNOWN IDS"];
-    table::print(page.json, "edits", headers, &edits, Edit::row)?;
-    page.print_next(edits.len(), || Some(edits.last()?.request_id.to_owned()));
-    Ok(())
+    page.print_page("edits", headers, &edits, |edit| edit.request_id.to_owned(), Edit::row)
 }
 
 /// The outcome of a request, as far as it is applied.

@@ -12,7 +12,7 @@ use self::manifests::Manifests;
 use serde_json::{Value, json};
 
 use super::{CommandResult, Error, table};
-use crate::config::{Config, Origin, ShownSetting};
+use crate::config::{Config, ConfigError, Origin, ShownSetting};
 
 /// Show settings, and check manifests before they are applied
 #[derive(clap::Args)]
@@ -29,7 +29,8 @@ enum Command {
     /// Show each setting with its value and where it is set: by default, in the file or in the
     /// environment
     ///
-    /// Secrets are never shown. The settings are those of this shell: a service may have others.
+    /// Secrets are never shown, nor values in the query of a URL. The settings are those of this
+    /// shell: a service may have others. If some are invalid, the command shows all, and fails.
     #[command(after_help = "Examples:
   longshore config show --set
   longshore config show --config /etc/longshore/longshore.toml --json")]
@@ -64,6 +65,13 @@ enum Command {
     },
 }
 
+impl Arguments {
+    /// Whether the command shows invalid settings, too.
+    pub fn takes_invalid_settings(&self) -> bool {
+        matches!(self.command, Command::Show { .. })
+    }
+}
+
 pub fn run(Arguments { command }: Arguments, file: Option<&Path>) -> CommandResult {
     match command {
         Command::Show { set, json } => show(file, set, json),
@@ -72,7 +80,7 @@ pub fn run(Arguments { command }: Arguments, file: Option<&Path>) -> CommandResu
 }
 
 fn show(file: Option<&Path>, only_set: bool, json: bool) -> CommandResult {
-    let mut settings = Config::origins(file, std::env::vars_os())?;
+    let (mut settings, problems) = Config::origins(file, std::env::vars_os());
     settings.retain(|setting| !only_set || setting.origin != Origin::Default);
     let headers = ["SETTING", "ORIGIN", "VARIABLE", "VALUE"];
     table::print(json, "settings", headers, &settings, |setting| {
@@ -82,11 +90,13 @@ fn show(file: Option<&Path>, only_set: bool, json: bool) -> CommandResult {
             table::text(&setting.variable),
             table::optional(Some(table::text(value(setting)))),
         ]
-    })
+    })?;
+    if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }.into()) }
 }
 
 fn value(setting: &ShownSetting) -> String {
     match &setting.value {
+        _ if setting.invalid => "(invalid)".to_owned(),
         _ if setting.hidden => "(not shown)".to_owned(),
         Value::Null => String::new(),
         Value::String(text) => text.clone(),

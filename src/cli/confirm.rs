@@ -1,12 +1,17 @@
 //! Dry runs and questions of commands that delete, or whose effects are hard to undo
 //! (docs/reference/command-line.md).
 
-use std::io::IsTerminal as _;
+use std::fs::OpenOptions;
+use std::io::{IsTerminal as _, Write};
 
 use serde_json::json;
 
 use super::CommandResult;
 use super::table::printable;
+use kit::words::grouped;
+
+/// Effects that are shown to a person.
+const SHOWN: usize = 20;
 
 /// The question of a command that has a dry run of its own.
 #[derive(clap::Args)]
@@ -17,9 +22,10 @@ pub struct Confirmation {
 }
 
 impl Confirmation {
-    /// Whether there is somebody to ask. A script has no terminal, so it is never asked.
+    /// Whether there is somebody to ask: whoever can type an answer, wherever the output goes. A
+    /// script has no terminal, so it is never asked.
     pub fn is_needed(&self) -> bool {
-        !self.yes && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+        !self.yes && std::io::stdin().is_terminal()
     }
 
     /// Shows the effects and asks, if there is somebody to ask. The error is a no.
@@ -29,8 +35,9 @@ impl Confirmation {
         if !self.is_needed() {
             return Ok(());
         }
-        effects.iter().for_each(|effect| eprintln!("{}", printable(effect)));
-        eprint!("Continue? [y/N] ");
+        let mut terminal = terminal();
+        write!(terminal, "{}Continue? [y/N] ", shown(effects))?;
+        terminal.flush()?;
         let mut answer = String::new();
         std::io::stdin().read_line(&mut answer)?;
         if is_yes(&answer) { Ok(()) } else { Err("not confirmed: nothing was changed".into()) }
@@ -53,6 +60,11 @@ impl Consent {
         self.dry_run || self.confirmation.is_needed()
     }
 
+    /// Whether nothing may be changed, even by a command that does not ask.
+    pub fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
     /// Whether to change anything. Prints their effects in a dry run, and asks on a terminal.
     pub fn is_given(&self, is_json: bool, effects: &[String]) -> CommandResult<bool> {
         if !self.dry_run {
@@ -62,11 +74,39 @@ impl Consent {
         if is_json {
             println!("{}", json!({ "dry_run": true, "effects": effects }));
         } else {
-            effects.iter().for_each(|effect| println!("{}", printable(effect)));
+            print!("{}", shown(effects));
             println!("nothing was changed (--dry-run)");
         }
         Ok(false)
     }
+}
+
+/// Where a person sees a question: standard error, unless it is redirected.
+fn terminal() -> Box<dyn Write> {
+    if !std::io::stderr().is_terminal() {
+        if let Ok(terminal) = OpenOptions::new().write(true).open("/dev/tty") {
+            return Box::new(terminal);
+        }
+        if std::io::stdout().is_terminal() {
+            return Box::new(std::io::stdout());
+        }
+    }
+    Box::new(std::io::stderr())
+}
+
+/// A line for each of the effects; of many, the first ones and how many others there are.
+fn shown(effects: &[String]) -> String {
+    let mut lines = String::new();
+    for effect in effects.iter().take(SHOWN) {
+        lines += &printable(effect);
+        lines.push('\n');
+    }
+    match effects.len().saturating_sub(SHOWN) {
+        0 => {}
+        1 => lines += "… and 1 other\n",
+        others => lines += &format!("… and {} others\n", grouped(others as u64)),
+    }
+    lines
 }
 
 fn is_yes(answer: &str) -> bool {
@@ -76,6 +116,19 @@ fn is_yes(answer: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_effects_are_shown_in_part() {
+        let lines = |count: usize| {
+            let effects: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+            shown(&effects).lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(0), [""; 0]);
+        assert_eq!(lines(SHOWN).len(), SHOWN);
+        assert_eq!(lines(SHOWN)[SHOWN - 1], (SHOWN - 1).to_string());
+        let many = lines(SHOWN + 1_130);
+        assert_eq!((many.len(), &*many[SHOWN]), (SHOWN + 1, "… and 1,130 others"));
+    }
 
     #[test]
     fn only_a_clear_yes_is_a_yes() {

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::ids::dispatch_id;
-use super::table::{self, Cell, number, optional, text, time};
+use super::table::{Cell, number, optional, text, time};
 use super::{CommandResult, PageArguments, WorkspaceArgument};
 use crate::config::Config;
 use crate::messages::dispatch;
@@ -24,6 +25,8 @@ pub struct Arguments {
 #[derive(Serialize)]
 struct PastSend {
     #[serde(skip)]
+    id: Uuid,
+    #[serde(skip)]
     at: i64,
     #[serde(flatten)]
     record: Value,
@@ -35,19 +38,19 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let after = page.after(dispatch_id)?;
     let mut tx = app.store.snapshot().await?;
     let workspace = arguments.workspace.find(&mut tx).await?;
-    let records = dispatch::console_records(&mut tx, workspace.id, after, page.limit).await?;
+    let records =
+        dispatch::console_records(&mut tx, workspace.id, after, page.rows_to_read()).await?;
     let mut sends = Vec::new();
     for found in &records {
         let record = serde_json::from_str(&found.record)?;
-        sends.push(PastSend { at: found.at, record });
+        sends.push(PastSend { id: found.dispatch_id, at: found.at, record });
     }
     let headers = ["DISPATCH", "FINISHED", "REQUEST", "USERS", "SENT", "SEGMENT", "REQUEST ID"];
-    table::print(page.json, "past sends to segments", headers, &sends, row)?;
-    page.print_next(records.len(), || Some(records.last()?.dispatch_id.simple().to_string()));
-    Ok(())
+    let id = |send: &PastSend| send.id.simple().to_string();
+    page.print_page("past sends to segments", headers, &sends, id, row)
 }
 
-fn row(PastSend { at, record }: &PastSend) -> [Cell; 7] {
+fn row(PastSend { at, record, .. }: &PastSend) -> [Cell; 7] {
     let field = |name: &str| optional(record[name].as_str().map(text));
     let count = |name: &str| optional(record["results"][name].as_i64().map(number));
     [

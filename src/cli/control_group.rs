@@ -12,7 +12,7 @@ use crate::workspace_file::apply::large_group_note;
 use crate::workspaces::groups::{self, ControlGroup};
 use crate::workspaces::{Workspace, control_group};
 use kit::clock::format_seconds;
-use kit::words::count;
+use kit::words::{count, grouped};
 use store::Tx;
 
 #[derive(clap::Args)]
@@ -116,8 +116,12 @@ async fn renew(app: &App, arguments: Renew) -> CommandResult {
         let mut tx = app.store.snapshot().await?;
         let workspace = workspace.find(&mut tx).await?;
         let mut effects = former_group(&mut tx, &workspace).await?;
+        let all = groups::all_users(&mut tx, workspace.id).await?;
         effects.push(format!(
-            "the new group has {percent}% of the users, chosen at random, and a new segment id"
+            "the new group will have {percent}%, about {} of {}, chosen at random, and a new \
+             segment id",
+            share(all, percent),
+            count(all.unsigned_abs(), "user")
         ));
         effects.extend(note.clone());
         drop(tx);
@@ -151,8 +155,10 @@ async fn activate(app: &App, arguments: Activate) -> CommandResult {
             vec![format!("{segment_id} is already active: nothing changes")]
         } else {
             let created = format_seconds(known.created_at);
-            let again =
-                format!("{segment_id} ({}%, created {created}) is active again", known.percent);
+            let again = format!(
+                "{segment_id} ({}%, created {created}) will be active again",
+                known.percent
+            );
             [former_group(&mut tx, &workspace).await?, vec![again]].concat()
         };
         drop(tx);
@@ -171,7 +177,8 @@ async fn activate(app: &App, arguments: Activate) -> CommandResult {
 fn unknown(segment_id: Uuid, workspace: &Workspace) -> String {
     let name = &workspace.name;
     format!(
-        "workspace {name} never had the control group {segment_id}: see `longshore control-group list`"
+        "workspace {name} never had the control group {segment_id}: see `longshore control-group \
+         list --workspace {name}`"
     )
 }
 
@@ -185,13 +192,18 @@ async fn former_group(tx: &mut Tx, workspace: &Workspace) -> CommandResult<Vec<S
     let users = count(users.unsigned_abs(), "user");
     Ok(vec![
         format!(
-            "the control group {segment_id} of workspace {} ({percent}%, {users}) is no longer \
-             active: campaigns reach its users again, and new exports have those of the other \
-             group",
+            "the control group {segment_id} of workspace {} ({percent}%, {users}) will no longer \
+             be active: campaigns will reach its users again, and new exports will have those of \
+             the other group",
             workspace.name
         ),
-        "exports that were requested before continue with it".to_owned(),
+        "exports that were requested before will continue with it".to_owned(),
     ])
+}
+
+/// A percentage of the users, with thousands separators.
+fn share(users: i64, percent: i32) -> String {
+    grouped((i128::from(users) * i128::from(percent) + 50) / 100)
 }
 
 /// Prints the group that is active now.
@@ -259,6 +271,14 @@ fn print(workspace: &Workspace, group: &ControlGroup, users: i64, json: bool) ->
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_share_is_rounded() {
+        assert_eq!(super::share(1_990, 10), "199");
+        assert_eq!(super::share(19_999, 50), "10,000");
+        assert_eq!(super::share(1, 1), "0");
+        assert_eq!(super::share(0, 100), "0");
+    }
+
     #[test]
     fn adjoining_slices_are_one_range() {
         let all: Vec<i16> = (0..100).collect();

@@ -1,17 +1,22 @@
 //! `longshore dead-letters`.
 
+use std::collections::HashMap;
+
 use clap::Subcommand;
 use serde::Serialize;
+use serde_json::json;
 use uuid::Uuid;
 
 use super::confirm::Consent;
 use super::ids::dead_letter_id;
-use super::table::{self, Cell, measure, number, text, time};
+use super::table::{self, Cell, measure, number, optional, text, time};
 use super::{CommandResult, PageArguments, print};
 use crate::app::App;
 use crate::config::Config;
 use crate::engine::batches::dead_letters::{self, DeadLetter};
+use crate::workspaces;
 use kit::clock::serialize_time;
+use kit::words::count;
 use store::Store;
 
 #[derive(clap::Args)]
@@ -61,6 +66,9 @@ struct Discard {
     which: Which,
     #[command(flatten)]
     consent: Consent,
+    /// Print one JSON object: the discarded messages, and the others with the reasons
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -79,7 +87,8 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     match arguments.command {
         Command::List(page) => list(&app.store, &page).await,
         Command::Show(Show { id, json }) => {
-            let letter = Letter::from(&dead_letters::by_id(&app.store, id).await?);
+            let names = workspace_names(&app.store).await?;
+            let letter = Letter::new(&dead_letters::by_id(&app.store, id).await?, &names);
             table::print_object(json, &letter, details)
         }
         Command::Retry(which) => {
@@ -96,20 +105,21 @@ async fn list(store: &Store, page: &PageArguments) -> CommandResult {
         Some(id) => Some(dead_letters::by_id(store, id).await?),
         None => None,
     };
-    let limit = page.limit as usize;
+    let names = workspace_names(store).await?;
+    let limit = page.rows_to_read() as usize;
     let mut letters: Vec<Letter> = Vec::new();
     while letters.len() < limit {
         let found = dead_letters::page(store, last.as_ref()).await?;
-        letters.extend(found.iter().take(limit - letters.len()).map(Letter::from));
+        let rest = limit - letters.len();
+        letters.extend(found.iter().take(rest).map(|letter| Letter::new(letter, &names)));
         last = found.into_iter().next_back();
         if last.is_none() {
             break;
         }
     }
-    let headers = ["ID", "CREATED", "TOPIC", "PARTITION", "OFFSET", "ATTEMPTS", "REASON"];
-    table::print(page.json, "dead letters", headers, &letters, row)?;
-    page.print_next(letters.len(), || Some(letters.last()?.id.to_string()));
-    Ok(())
+    let headers =
+        ["ID", "CREATED", "WORKSPACE", "TOPIC", "PARTITION", "OFFSET", "ATTEMPTS", "REASON"];
+    page.print_page("dead letters", headers, &letters, |letter| letter.id.to_string(), row)
 }
 
 async fn retry(app: &App, which: &Which) -> CommandResult {
@@ -122,7 +132,7 @@ async fn retry(app: &App, which: &Which) -> CommandResult {
     print::all_done(failed, ids.len(), "were not applied")
 }
 
-async fn discard(store: &Store, Discard { which, consent }: &Discard) -> CommandResult {
+async fn discard(store: &Store, Discard { which, consent, json }: &Discard) -> CommandResult {
     let ids = chosen(store, which).await?;
     if consent.needs_effects() && !ids.is_empty() {
         let (mut effects, mut failed) = (Vec::new(), 0);
@@ -135,16 +145,29 @@ async fn discard(store: &Store, Discard { which, consent }: &Discard) -> Command
                 }
             });
         }
-        if !consent.is_given(false, &effects)? {
+        if ids.len() > 1 && !json {
+            let messages = count((ids.len() - failed) as u64, "message");
+            effects.insert(0, format!("deletes {messages} permanently:"));
+        }
+        if !consent.is_given(*json, &effects)? {
             return print::all_done(failed, ids.len(), "would not be discarded");
         }
     }
-    let mut failed = 0;
+    let (mut discarded, mut failed) = (Vec::new(), Vec::new());
     for id in &ids {
         let result = dead_letters::discard(store, *id).await;
-        failed += report(*id, "discarded", result.map_err(Into::into));
+        match &result {
+            Ok(()) => discarded.push(id),
+            Err(error) => failed.push(json!({"id": id, "reason": error.to_string()})),
+        }
+        if !json {
+            report(*id, "discarded", result.map_err(Into::into));
+        }
     }
-    print::all_done(failed, ids.len(), "were not discarded")
+    if *json {
+        println!("{}", json!({"discarded": discarded, "failed": failed}));
+    }
+    print::all_done(failed.len(), ids.len(), "were not discarded")
 }
 
 /// The given ids, or all current ones: a message that fails again is not retried twice.
@@ -159,7 +182,7 @@ async fn chosen(store: &Store, which: &Which) -> CommandResult<Vec<Uuid>> {
         page = dead_letters::page(store, Some(&last)).await?;
     }
     if ids.is_empty() {
-        println!("No dead letters.");
+        eprintln!("No dead letters.");
     }
     Ok(ids)
 }
@@ -182,6 +205,8 @@ fn report(id: Uuid, done: &str, result: CommandResult) -> usize {
 #[derive(Serialize)]
 struct Letter {
     id: Uuid,
+    /// None if the message has none.
+    workspace: Option<String>,
     group: String,
     topic: String,
     partition: i32,
@@ -195,10 +220,11 @@ struct Letter {
     created_at: i64,
 }
 
-impl From<&DeadLetter> for Letter {
-    fn from(letter: &DeadLetter) -> Self {
+impl Letter {
+    fn new(letter: &DeadLetter, names: &HashMap<i32, String>) -> Self {
         Self {
             id: letter.id,
+            workspace: letter.workspace_id.and_then(|id| names.get(&id).cloned()),
             group: letter.consumer_group.clone(),
             topic: letter.topic.clone(),
             partition: letter.partition,
@@ -213,10 +239,17 @@ impl From<&DeadLetter> for Letter {
     }
 }
 
-fn row(letter: &Letter) -> [Cell; 7] {
+/// The names of all workspaces.
+async fn workspace_names(store: &Store) -> CommandResult<HashMap<i32, String>> {
+    let all = workspaces::list(&mut store.snapshot().await?).await?;
+    Ok(all.into_iter().map(|workspace| (workspace.id, workspace.name)).collect())
+}
+
+fn row(letter: &Letter) -> [Cell; 8] {
     [
         text(letter.id),
         time(letter.created_at),
+        optional(letter.workspace.as_ref().map(text)),
         text(&letter.topic),
         number(letter.partition),
         measure(letter.offset),
@@ -225,9 +258,10 @@ fn row(letter: &Letter) -> [Cell; 7] {
     ]
 }
 
-fn details(letter: &Letter) -> [(&'static str, Cell); 11] {
+fn details(letter: &Letter) -> [(&'static str, Cell); 12] {
     [
         ("id", text(letter.id)),
+        ("workspace", optional(letter.workspace.as_ref().map(text))),
         ("topic", text(&letter.topic)),
         ("partition", number(letter.partition)),
         ("offset", measure(letter.offset)),

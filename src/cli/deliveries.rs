@@ -31,9 +31,10 @@ enum Command {
     #[command(after_help = "Example:
   longshore deliveries show 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54 --json")]
     Show(Show),
-    /// Send ended deliveries again, with the same webhook-id
-    #[command(after_help = "Example:
-  longshore deliveries resend 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54")]
+    /// Send ended deliveries again, and pending ones at once, with the same webhook-id
+    #[command(after_help = "Examples:
+  longshore deliveries resend 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54
+  longshore deliveries resend --state given_up --workspace acme")]
     Resend(Resend),
 }
 
@@ -60,9 +61,37 @@ struct Show {
 #[derive(clap::Args)]
 struct Resend {
     /// The deliveries' ids, or webhook-ids
-    #[arg(required = true, value_name = "ID", value_parser = delivery_id)]
+    #[arg(required_unless_present = "state", value_name = "ID", value_parser = delivery_id)]
     ids: Vec<Uuid>,
+    /// Instead of ids: all deliveries in this state, the earliest first
+    #[arg(long, conflicts_with = "ids")]
+    state: Option<Resendable>,
+    /// With --state, only deliveries of this workspace
+    #[arg(long, value_name = "NAME", requires = "state", conflicts_with = "ids")]
+    workspace: Option<String>,
 }
+
+/// The states whose deliveries can be sent again together.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Resendable {
+    /// Waiting for the next attempt
+    Pending,
+    /// Not accepted before the time limit
+    GivenUp,
+}
+
+impl From<Resendable> for State {
+    fn from(state: Resendable) -> Self {
+        match state {
+            Resendable::Pending => Self::Pending,
+            Resendable::GivenUp => Self::GivenUp,
+        }
+    }
+}
+
+/// Deliveries that are read at once.
+const PAGE: u32 = 100;
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let app = super::open(config).await?;
@@ -85,12 +114,10 @@ async fn list(app: &App, arguments: List) -> CommandResult {
     if let Some(id) = after {
         deliveries::by_id(&mut tx, id).await?.ok_or(DeliveryError::Unknown(id))?;
     }
-    let filter = Filter { state, workspace, subject, after, limit: page.limit };
+    let filter = Filter { state, workspace, subject, after, limit: page.rows_to_read() };
     let found = deliveries::list(&mut tx, &filter).await?;
     let headers = ["ID", "STATE", "CREATED", "TRIES", "STATUS", "WORKSPACE", "TO"];
-    table::print(page.json, "deliveries", headers, &found, row)?;
-    page.print_next(found.len(), || found.last().map(|delivery| delivery.id.to_string()));
-    Ok(())
+    page.print_page("deliveries", headers, &found, |delivery| delivery.id.to_string(), row)
 }
 
 async fn show(app: &App, arguments: Show) -> CommandResult {
@@ -102,8 +129,16 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
 
 /// Resends all deliveries that it can, prints the errors of the others, and fails if there are any.
 async fn resend(app: &App, arguments: Resend) -> CommandResult {
+    let ids = match arguments.state {
+        Some(state) => ids_in_state(app, state.into(), arguments.workspace).await?,
+        None => arguments.ids,
+    };
+    if ids.is_empty() {
+        println!("No deliveries.");
+        return Ok(());
+    }
     let mut failed = 0;
-    for id in &arguments.ids {
+    for id in &ids {
         match deliveries::resend(app, *id).await {
             Ok(()) => println!("{id} will be sent again"),
             Err(error) => {
@@ -112,7 +147,30 @@ async fn resend(app: &App, arguments: Resend) -> CommandResult {
             }
         }
     }
-    print::all_done(failed, arguments.ids.len(), "were not resent")
+    print::all_done(failed, ids.len(), "were not resent")
+}
+
+/// The deliveries in a state, the earliest first: deliveries about one subject arrive in order.
+async fn ids_in_state(
+    app: &App,
+    state: State,
+    workspace: Option<String>,
+) -> CommandResult<Vec<Uuid>> {
+    let mut tx = app.store.snapshot().await?;
+    find_named(&mut tx, workspace.as_deref()).await?;
+    let mut filter =
+        Filter { state: Some(state), workspace, subject: None, after: None, limit: PAGE };
+    let mut ids = Vec::new();
+    loop {
+        let page = deliveries::list(&mut tx, &filter).await?;
+        ids.extend(page.iter().map(|delivery| delivery.id));
+        filter.after = page.last().map(|delivery| delivery.id);
+        if page.len() < PAGE as usize {
+            break;
+        }
+    }
+    ids.reverse();
+    Ok(ids)
 }
 
 fn row(delivery: &Delivery) -> [Cell; 7] {
@@ -144,6 +202,6 @@ fn details(delivery: &Delivery) -> [(&'static str, Cell); 16] {
         ("last status", optional(delivery.last_status.map(text))),
         ("last error", optional(delivery.last_error.as_ref().map(text))),
         ("request id", text(&delivery.request_id)),
-        ("body", text(&delivery.body)),
+        ("body", text(delivery.shown_body())),
     ]
 }

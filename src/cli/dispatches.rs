@@ -7,13 +7,15 @@ use uuid::Uuid;
 
 use super::ids::dispatch_id;
 use super::table::{self, Cell, fields, number, optional, progress, state, text, time};
-use super::{CommandResult, ListArguments, find_named, print};
+use super::times::{Moment, moment, range};
+use super::{CommandResult, ListArguments, WorkspaceArgument, campaigns, find_named, print};
 use crate::app::App;
 use crate::config::Config;
 use crate::messages::dispatch::state::State;
 use crate::messages::dispatch::{
     self, DispatchSummary, Filter, MAX_COUNTED_MESSAGES, Reason, UnsentMessages,
 };
+use crate::messages::dispatches::status::may_still_be_sent;
 use crate::transactional::{self, EmailDetails};
 use kit::words::grouped;
 
@@ -33,8 +35,8 @@ pub struct Arguments {
 enum Command {
     /// List the latest sends
     #[command(after_help = "Example:
-  longshore dispatches list --workspace acme --state running --limit 20")]
-    List(ListArguments<State>),
+  longshore dispatches list --workspace acme --campaign Welcome --since 2h --limit 20")]
+    List(List),
     /// Show one send: users checked and excluded, messages by outcome and reason, parts left; or
     /// one transactional email
     #[command(after_help = "Example:
@@ -47,19 +49,38 @@ enum Command {
     /// Send to the recipients of an ended send, such as an apology; asks on a terminal
     ///
     /// Each of them gets each message once. By default, the recipients are those whose message was
-    /// sent or delivered. After an interruption, `dispatches list` shows whether the new send exists;
-    /// a repeat is another send.
-    #[command(after_help = "Example:
-  longshore dispatches send 0197b6a83c557e119a1f3f0f3c2d6e54 --request apology.json --dry-run")]
+    /// sent or delivered. With --idempotency-key, a repeat returns the first send; without it, a
+    /// repeat is another send. The question and --dry-run list earlier sends to the same recipients.
+    #[command(after_help = "Examples:
+  longshore dispatches send 0197b6a83c557e119a1f3f0f3c2d6e54 --request apology.json --dry-run
+  longshore dispatches send 0197b6a83c557e119a1f3f0f3c2d6e54 --request apology.json --idempotency-key \
+    apology-1")]
     Send(recipients::Send),
     /// Cancel sends; messages that workers already hold may still go out
     ///
     /// Each worker checks before each message that its send is not cancelled. Until the messages in
-    /// flight have an outcome, the state is `cancelling`; then it is `cancelled`, and the counts are
-    /// final.
+    /// flight have an outcome, the state is `cancelling`; then it is `cancelled`, and nothing more is
+    /// sent. If a worker was lost, `dispatches show` counts the cancelled messages that may have been
+    /// sent.
     #[command(after_help = "Example:
   longshore dispatches cancel 0197b6a83c557e119a1f3f0f3c2d6e54")]
     Cancel(Cancel),
+}
+
+#[derive(clap::Args)]
+struct List {
+    #[command(flatten)]
+    which: ListArguments<State>,
+    /// Only sends of this campaign or Canvas: its id or its name
+    #[arg(long, value_name = "CAMPAIGN")]
+    campaign: Option<String>,
+    /// Only sends that were accepted at most this long ago, such as 2h or 7d, or since this time,
+    /// such as 2026-11-25T00:00Z
+    #[arg(long, value_name = "AGE|TIME", value_parser = moment)]
+    since: Option<Moment>,
+    /// Only sends that were accepted before this time, or before this long ago
+    #[arg(long, value_name = "AGE|TIME", value_parser = moment)]
+    until: Option<Moment>,
 }
 
 #[derive(clap::Args)]
@@ -90,12 +111,29 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     }
 }
 
-async fn list(app: &App, arguments: ListArguments<State>) -> CommandResult {
-    let ListArguments { state, workspace, page } = arguments;
+async fn list(app: &App, arguments: List) -> CommandResult {
+    let List { which: ListArguments { state, workspace, page }, campaign, since, until } =
+        arguments;
     let after = page.after(dispatch_id)?;
+    let accepted = range(since, until, app.clock.now_ms())?;
     let mut tx = app.store.snapshot().await?;
-    let workspace = find_named(&mut tx, workspace.as_deref()).await?.map(|found| found.id);
-    let mut filter = Filter { workspace, state, limit: page.limit.into(), ..Filter::default() };
+    let mut workspace_id = find_named(&mut tx, workspace.as_deref()).await?.map(|found| found.id);
+    // The id may be that of a deleted campaign.
+    let mut campaign_id = campaign.as_deref().and_then(|text| Uuid::parse_str(text).ok());
+    if let Some(name) = campaign.filter(|_| campaign_id.is_none()) {
+        let (found, campaign) =
+            campaigns::find(&mut tx, &WorkspaceArgument { workspace }, &name).await?;
+        (workspace_id, campaign_id) = (Some(found.id), Some(campaign.id));
+    }
+    let limit = page.rows_to_read().into();
+    let mut filter = Filter {
+        workspace: workspace_id,
+        state,
+        campaign_id,
+        accepted,
+        limit,
+        ..Filter::default()
+    };
     if let Some(id) = after {
         let last = dispatch::summary(&mut tx, id).await?.ok_or_else(|| unknown(id))?;
         filter.after = last.position();
@@ -117,14 +155,13 @@ async fn list(app: &App, arguments: ListArguments<State>) -> CommandResult {
         "KIND",
         "AUDIENCE",
         "USERS",
+        "MATCHED",
         "SENT",
         "FAILED",
         "CAMPAIGN",
         "WORKSPACE",
     ];
-    table::print(page.json, "dispatches", headers, &found, row)?;
-    page.print_next(found.len(), || found.last().map(|sending| sending.id.simple().to_string()));
-    Ok(())
+    page.print_page("dispatches", headers, &found, |found| found.id.simple().to_string(), row)
 }
 
 async fn show(app: &App, arguments: Show) -> CommandResult {
@@ -136,17 +173,22 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
     };
     let unsent = dispatch::unsent_messages(&mut tx, arguments.id).await?;
     let reasons = dispatch::reasons(&mut tx, arguments.id).await?;
+    let may_still_be_sent = may_still_be_sent(&mut tx, arguments.id, summary.state).await?;
     if arguments.json {
         let mut value = serde_json::to_value(&summary)?;
         value["waiting"] = unsent.waiting.into();
         value["cancelled"] = unsent.cancelled.into();
+        value["may_have_been_sent"] = unsent.may_have_been_sent.into();
+        if let Some(count) = may_still_be_sent {
+            value["may_still_be_sent"] = count.into();
+        }
         value["reasons"] = serde_json::to_value(&reasons)?;
         if are_incomplete(&reasons) {
             value["reasons_of_latest"] = MAX_COUNTED_MESSAGES.into();
         }
         println!("{value}");
     } else {
-        print!("{}", details(&summary, unsent));
+        print!("{}", details(&summary, unsent, may_still_be_sent));
         if !reasons.is_empty() {
             print_reasons(&reasons)?;
         }
@@ -159,29 +201,41 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
     let mut failed = 0;
     for id in &arguments.ids {
         let mut tx = app.store.write().await?;
-        let is_cancelled = dispatch::cancel(&mut tx, *id).await?;
-        let found = dispatch::summary(&mut tx, *id).await?;
+        dispatch::cancel(&mut tx, *id).await?;
         tx.commit().await?;
-        match found.map(|found| found.state) {
-            Some(State::Cancelling) => println!("{}", cancelling(*id)),
-            Some(state) if is_cancelled => println!("{} is {}", id.simple(), state.name()),
-            state => {
-                failed += 1;
-                let ended = |state: State| format!("{} is {}", id.simple(), state.name());
-                eprintln!("longshore: {}", state.map_or_else(|| unknown(*id), ended));
+        let mut tx = app.store.write().await?;
+        dispatch::wait_for_batches(&mut tx, *id).await?;
+        drop(tx);
+        let mut tx = app.store.snapshot().await?;
+        let state = dispatch::summary(&mut tx, *id).await?.map(|found| found.state);
+        let error = match state {
+            Some(State::Cancelled) => {
+                println!("{} is cancelled: nothing more goes out", id.simple());
+                continue;
             }
-        }
+            Some(state @ State::Cancelling) => {
+                let count = may_still_be_sent(&mut tx, *id, state).await?;
+                println!("{}", cancelling(*id, count.unwrap_or_default()));
+                continue;
+            }
+            Some(state) => {
+                format!("{} is {} and can no longer be cancelled", id.simple(), state.name())
+            }
+            None => unknown(*id),
+        };
+        failed += 1;
+        eprintln!("longshore: {error}");
     }
     app.store.wake().flush().await;
     print::all_done(failed, arguments.ids.len(), "dispatches could not be cancelled")
 }
 
 /// The status of a send whose messages in flight are not settled yet.
-fn cancelling(id: Uuid) -> String {
-    let id = id.simple();
+fn cancelling(id: Uuid, may_still_be_sent: i64) -> String {
+    let (id, count) = (id.simple(), grouped(may_still_be_sent));
     format!(
-        "{id} is cancelling: messages that workers already hold may still go out; `longshore \
-         dispatches show {id}` shows when it is cancelled"
+        "{id} is cancelling: at most {count} messages that workers already hold may still go out; \
+         `longshore dispatches show {id}` shows when it is cancelled"
     )
 }
 
@@ -189,7 +243,7 @@ pub fn unknown(id: Uuid) -> String {
     format!("unknown dispatch {}: see `longshore dispatches list`", id.simple())
 }
 
-fn row(summary: &DispatchSummary) -> [Cell; 10] {
+fn row(summary: &DispatchSummary) -> [Cell; 11] {
     [
         text(summary.id.simple()),
         time(summary.accepted_at),
@@ -197,6 +251,7 @@ fn row(summary: &DispatchSummary) -> [Cell; 10] {
         text(summary.kind.name()),
         text(summary.audience.in_words()),
         progress(summary.walked, Some(summary.users)),
+        optional(summary.matched.map(number)),
         number(summary.sent),
         number(summary.failed),
         optional(summary.campaign_label().map(text)),
@@ -251,6 +306,17 @@ fn email_details(email: &EmailDetails) -> [(&'static str, Cell); 14] {
     ]
 }
 
+/// How many users were checked; of a send that ended early also how many it never reached.
+fn checked(summary: &DispatchSummary) -> Cell {
+    let (walked, users) = (summary.walked, summary.users);
+    let checked = format!("{} of {} users checked", grouped(walked), grouped(users));
+    if summary.state.is_early_end() {
+        text(format!("{checked}, {} never reached", grouped(users - walked)))
+    } else {
+        text(checked)
+    }
+}
+
 /// How many messages were not sent because the send was cancelled or failed.
 fn cancelled(state: State, messages: i64) -> Cell {
     match state {
@@ -259,7 +325,11 @@ fn cancelled(state: State, messages: i64) -> Cell {
     }
 }
 
-fn details(summary: &DispatchSummary, unsent: UnsentMessages) -> String {
+fn details(
+    summary: &DispatchSummary,
+    unsent: UnsentMessages,
+    may_still_be_sent: Option<i64>,
+) -> String {
     let of = |done: i64, all: i64| format!("{} of {}", grouped(done), grouped(all));
     fields([
         ("id", text(summary.id.simple())),
@@ -271,7 +341,8 @@ fn details(summary: &DispatchSummary, unsent: UnsentMessages) -> String {
         ("campaign name", optional(summary.campaign.as_ref().map(text))),
         ("send id", optional(summary.send_id.as_ref().map(text))),
         ("audience", text(summary.audience.in_words())),
-        ("users", text(of(summary.walked, summary.users) + " users checked")),
+        ("users", checked(summary)),
+        ("matched", optional(summary.matched.map(number))),
         ("left out", text(left_out(summary))),
         ("parts", text(of(summary.parts_left, summary.parts) + " left")),
         ("waiting", number(unsent.waiting)),
@@ -281,6 +352,8 @@ fn details(summary: &DispatchSummary, unsent: UnsentMessages) -> String {
         ("failed", number(summary.failed)),
         ("bounced", number(summary.bounced)),
         ("cancelled", cancelled(summary.state, unsent.cancelled)),
+        ("may have been sent", number(unsent.may_have_been_sent)),
+        ("may still be sent", optional(may_still_be_sent.map(number))),
         ("accepted", time(summary.accepted_at)),
         ("started", optional(summary.started_at.map(time))),
         ("finished", optional(summary.finished_at.map(time))),

@@ -234,13 +234,26 @@ async fn database(config: Config, secrets: SecretKey) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         problems.into_iter().map(|problem| Finding::fail(SUBJECT, problem, "")).collect();
     match at_this_version(&config, &secrets).await {
-        Err(error) => findings.push(Finding::fail(SUBJECT, error, "")),
+        Err(error) => findings.push(Finding::fail(SUBJECT, &error, fix_file(&error, ""))),
         Ok(state) if findings.is_empty() => {
             findings.push(Finding::ok(SUBJECT, format!("{name}, {state}")));
         }
         Ok(_) => {}
     }
     findings
+}
+
+/// How to fix a damaged SQLite file; for any other error, `other`.
+fn fix_file(error: &impl Display, other: &'static str) -> &'static str {
+    // SQLite's texts of SQLITE_NOTADB and SQLITE_CORRUPT.
+    let texts = ["file is not a database", "database disk image is malformed"];
+    let error = error.to_string();
+    if texts.iter().any(|text| error.contains(text)) {
+        "the file is damaged: follow the runbook \"Restore a backup\" \
+         (docs/runbooks/restore-backup.md)"
+    } else {
+        other
+    }
 }
 
 /// These errors already say what to run or to set.
@@ -272,7 +285,7 @@ async fn log(config: Config) -> Vec<Finding> {
     const FIX: &str = "start it, or set LONGSHORE_LOG_URL";
     let log = match crate::app::open_log(&config).await {
         Ok(log) => log,
-        Err(error) => return vec![Finding::fail(SUBJECT, error, FIX)],
+        Err(error) => return vec![Finding::fail(SUBJECT, &error, fix_file(&error, FIX))],
     };
     let findings = match log.check().await {
         Ok(problems) if problems.is_empty() => {
@@ -282,7 +295,7 @@ async fn log(config: Config) -> Vec<Finding> {
         Ok(problems) => {
             problems.into_iter().map(|problem| Finding::fail(SUBJECT, problem, "")).collect()
         }
-        Err(error) => vec![Finding::fail(SUBJECT, error, FIX)],
+        Err(error) => vec![Finding::fail(SUBJECT, &error, fix_file(&error, FIX))],
     };
     log.close().await;
     findings

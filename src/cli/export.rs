@@ -24,7 +24,7 @@ use self::verify::Verify;
 use super::confirm::Consent;
 use super::health::local;
 use super::ids::object_prefix;
-use super::{CommandResult, print_next, table};
+use super::{CommandResult, page_of, print_next, table};
 use crate::app::App;
 use crate::config::{Config, ConfigError};
 use crate::exports::State;
@@ -35,11 +35,10 @@ use crate::exports::State;
 /// (--key "") counts as none.
 #[derive(clap::Args)]
 #[command(after_help = "Where they read and write:
-  run, download         the API, with a key, for the key's workspace
-  list, status, cancel  the API with a key; without one the database, for operators, over all \
-workspaces
-  repeat                the database
-  verify                only the export
+  run, download                 the API, with a key, for the key's workspace
+  list, status, repeat, cancel  the API with a key; without one the database, for operators, over \
+all workspaces
+  verify                        only the export
 
 Examples:
   longshore export run --fields external_id,email,purchases --output exports \
@@ -49,8 +48,8 @@ pub struct Arguments {
     /// The API's URL [default: LONGSHORE_PUBLIC_URL, otherwise the address in LONGSHORE_LISTEN]
     #[arg(long, global = true, env = "LONGSHORE_URL")]
     url: Option<String>,
-    /// An API key with the permission of the export; without one, list, status and cancel read the
-    /// database
+    /// An API key with the permission of the export; without one, list, status, repeat and cancel
+    /// use the database
     #[arg(long, global = true, env = "LONGSHORE_KEY", hide_env_values = true)]
     key: Option<String>,
     /// Print JSON, one object per line
@@ -65,7 +64,7 @@ enum Command {
     /// Request an export, wait for it, and download and verify its file if it has a URL
     #[command(
         after_help = "Examples:\n  longshore export run --fields external_id,custom_attributes.plan \
-                      --output exports\n  longshore export run --fields email --dry-run"
+                      --output exports\n  longshore export run --fields email --segment VIP --dry-run"
     )]
     Run(Run),
     /// Download an export that has a URL, and verify it; continues an interrupted download
@@ -87,9 +86,12 @@ enum Command {
     Verify(Verify),
     /// List exports, latest first: of all workspaces, or of the key's
     ///
-    /// From the database, MARK is `stalled` if no worker works on the export, and `slow` if its rate
-    /// is less than a quarter of that of the latest exports.
+    /// From the database, MARK is `stalled` if no worker works on the export, `slow` if its rate is
+    /// less than a quarter of that of the latest exports, and `late` if it takes longer than
+    /// `export_late_after` of the workspace. The column has the first of them that fits.
     #[command(after_help = "Examples:
+  longshore export list --active
+  longshore export list --mark stalled --mark late
   longshore export list --workspace acme --state running --state finishing
   longshore export list --older-than 2h --state running --json
   longshore export list --limit 5 --key \"$LONGSHORE_KEY\"")]
@@ -150,18 +152,21 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             let app = open_database(config).await?;
             return operator::cancel(&app, &prefix, &consent, json).await;
         }
-        Command::Repeat { prefix } => {
-            return operator::repeat(&super::open(config).await?, &prefix, json).await;
+        Command::Repeat { prefix } if is_operator => {
+            let app = open_database(config).await?;
+            return operator::repeat(&app, &prefix, &options_again(&key, None), json).await;
         }
         command => command,
     };
+    let options = options_again(&key, url.as_deref());
     let url = url.unwrap_or_else(|| api_url(&config));
     check_access(&url, &key)?;
     let client = Client::new(&url, key)?;
     match command {
         Command::Run(run) => run::run(&client, run, json).await,
         Command::Download(arguments) => download::run(&client, arguments, json).await,
-        Command::Verify(_) | Command::Repeat { .. } => Ok(()),
+        Command::Verify(_) => Ok(()),
+        Command::Repeat { prefix } => repeat(&client, &prefix, &options, json).await,
         Command::List(arguments) => {
             arguments.check_for_api()?;
             list(&client, &arguments, json).await
@@ -201,22 +206,81 @@ fn check_access(url: &str, key: &str) -> Result<(), ConfigError> {
     if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
 }
 
+/// The options with which another command uses the same API or database, each after a space. Those
+/// that the environment has are left out. A key is not printed.
+fn options_again(key: &str, url: Option<&str>) -> String {
+    let environment = |name: &str| std::env::var(name).ok();
+    missing_options(
+        environment("LONGSHORE_KEY").as_deref(),
+        environment("LONGSHORE_URL").as_deref(),
+        key,
+        url,
+    )
+}
+
+fn missing_options(
+    key_in_environment: Option<&str>,
+    url_in_environment: Option<&str>,
+    key: &str,
+    url: Option<&str>,
+) -> String {
+    let mut options = String::new();
+    if let Some(url) = url.filter(|url| url_in_environment != Some(*url)) {
+        options += &format!(" --url '{url}'");
+    }
+    if key_in_environment.unwrap_or_default() != key {
+        options += if key.is_empty() { " --key \"\"" } else { " --key KEY" };
+    }
+    options
+}
+
 fn print_export((export, raw): &(Export, Value), json: bool) -> CommandResult {
     table::print_object(json, raw, |_| export.fields())
 }
 
+/// Requests an ended export again.
+async fn repeat(client: &Client, prefix: &str, options: &str, json: bool) -> CommandResult {
+    let (requested, raw) = client.repeat(prefix).await?;
+    requested.warnings.iter().for_each(|warning| eprintln!("{warning}"));
+    if json {
+        println!("{raw}");
+    } else {
+        print_repeated(&requested.object_prefix, options);
+    }
+    Ok(())
+}
+
+/// Prints the new object_prefix, and the command that shows its status.
+fn print_repeated(prefix: &str, options: &str) {
+    println!("{prefix}");
+    eprintln!("to see its status: longshore export status {prefix}{options}");
+}
+
 async fn cancel(client: &Client, prefix: &str, consent: &Consent, json: bool) -> CommandResult {
-    if consent.needs_effects() {
-        let (export, _) = client.status(prefix).await?;
-        let state = &export.state;
-        if State::from_name(state).is_some_and(State::is_final) {
-            return Err(format!("{prefix} is {state} and can no longer be cancelled").into());
+    let export = client.status(prefix).await?;
+    let state = &export.0.state;
+    match State::from_name(state) {
+        Some(State::Cancelled) if consent.is_dry_run() => {
+            return consent.is_given(json, &[already_cancelled(prefix)]).map(drop);
         }
-        if !consent.is_given(json, &[cancellation(prefix)])? {
+        Some(State::Cancelled) if json => return print_export(&export, json),
+        Some(State::Cancelled) => {
+            println!("{}", already_cancelled(prefix));
             return Ok(());
         }
+        Some(State::Finishing | State::Done | State::Failed) => {
+            return Err(format!("{prefix} is {state} and can no longer be cancelled").into());
+        }
+        Some(State::Queued | State::Planning | State::Running) | None => {}
+    }
+    if consent.needs_effects() && !consent.is_given(json, &[cancellation(prefix)])? {
+        return Ok(());
     }
     print_export(&client.cancel(prefix).await?, json)
+}
+
+fn already_cancelled(prefix: &str) -> String {
+    format!("{prefix} was already cancelled")
 }
 
 /// What a cancellation does.
@@ -226,13 +290,14 @@ fn cancellation(prefix: &str) -> String {
 
 async fn list(client: &Client, arguments: &List, json: bool) -> CommandResult {
     let List { after, limit, .. } = arguments;
-    let exports = client.list(after.as_deref(), usize::try_from(*limit)?).await?;
+    let exports = client.list(after.as_deref(), usize::try_from(*limit)?.saturating_add(1)).await?;
     let exports: Vec<Listed> =
         exports.into_iter().map(|(export, raw)| Listed { export, raw }).collect();
     let headers = ["PREFIX", "STATE", "USERS", "FILES", "BYTES", "REQUESTED", "ERROR"];
     let row = |listed: &Listed| listed.export.fields().map(|(_, cell)| cell);
-    table::print(json, "exports", headers, &exports, row)?;
-    print_next(exports.len(), *limit, || Some(exports.last()?.export.object_prefix.clone()));
+    let (page, last) = page_of(&exports, *limit);
+    table::print(json, "exports", headers, page, row)?;
+    print_next(last.map(|listed| listed.export.object_prefix.clone()));
     Ok(())
 }
 
@@ -243,4 +308,25 @@ struct Listed {
     #[serde(skip)]
     export: Export,
     raw: Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::missing_options;
+
+    #[test]
+    fn a_hint_has_the_options_that_the_environment_lacks() {
+        let url = "http://127.0.0.1:8080";
+        for (environment, given, options) in [
+            ((None, None), ("", None), ""),
+            ((Some(""), None), ("", None), ""),
+            ((Some("a"), None), ("", None), " --key \"\""),
+            ((Some("a"), Some(url)), ("a", Some(url)), ""),
+            ((Some("a"), None), ("b", None), " --key KEY"),
+            ((None, None), ("b", Some(url)), " --url 'http://127.0.0.1:8080' --key KEY"),
+        ] {
+            let found = missing_options(environment.0, environment.1, given.0, given.1);
+            assert_eq!(found, options, "{environment:?}, {given:?}");
+        }
+    }
 }

@@ -17,10 +17,6 @@ pub fn schedule_id(text: &str) -> Result<Uuid, String> {
     uuid(text, "a schedule_id is a UUID", EXAMPLE, "schedules list")
 }
 
-pub fn campaign_id(text: &str) -> Result<Uuid, String> {
-    uuid(text, "the id of a campaign or Canvas is a UUID", EXAMPLE, "campaigns list")
-}
-
 pub fn group_id(text: &str) -> Result<Uuid, String> {
     uuid(text, "the segment id of a control group is a UUID", EXAMPLE, "control-group list")
 }
@@ -69,7 +65,7 @@ pub fn object_prefix(text: &str) -> Result<String, String> {
 }
 
 /// The only one of `all` with an id or a name. `kind` is what it is, and `list` the command that
-/// lists all.
+/// lists all. For a name in the wrong case, the error has the right one.
 pub fn find<T>(
     all: Vec<T>,
     text: &str,
@@ -77,6 +73,11 @@ pub fn find<T>(
     key: impl Fn(&T) -> (Uuid, &str),
 ) -> CommandResult<T> {
     let id = Uuid::parse_str(text).ok();
+    let folded = text.to_lowercase();
+    let similar = all.iter().map(|object| key(object).1);
+    let similar =
+        similar.filter(|name| name.to_lowercase() == folded).map(|name| format!("{name:?}"));
+    let similar = similar.collect::<Vec<_>>().join(" or ");
     let mut found: Vec<T> = all
         .into_iter()
         .filter(|object| {
@@ -86,7 +87,13 @@ pub fn find<T>(
         .collect();
     match found.len() {
         1 => Ok(found.swap_remove(0)),
-        0 => Err(format!("unknown {kind} {text:?}: see `longshore {list}`").into()),
+        0 if similar.is_empty() => {
+            Err(format!("unknown {kind} {text:?}: see `longshore {list}`").into())
+        }
+        0 => {
+            Err(format!("unknown {kind} {text:?}: did you mean {similar}? See `longshore {list}`")
+                .into())
+        }
         _ => {
             let ids: Vec<String> = found.iter().map(|object| key(object).0.to_string()).collect();
             Err(format!("several have the name {text:?}; use an id: {}", ids.join(", ")).into())
@@ -129,13 +136,26 @@ mod tests {
     }
 
     #[test]
+    fn a_name_in_another_case_is_suggested() {
+        let find = |text: &str| {
+            let all = vec![(Uuid::nil(), "Welcome"), (Uuid::max(), "Größe")];
+            find(all, text, ("campaign", "campaigns list"), |object| *object)
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(find("welcome").contains("\"Welcome\""));
+        assert!(find("GRÖßE").contains("\"Größe\""));
+        let unknown = find("wel");
+        assert!(!unknown.contains("Welcome") && unknown.contains("longshore campaigns list"));
+    }
+
+    #[test]
     fn an_error_has_an_example_that_is_read() {
         let example = |error: String| {
             let (_, rest) = error.split_once(", such as ").expect("an example");
             rest.split_once(": see `longshore ").expect("a command").0.to_owned()
         };
-        let all =
-            [dispatch_id, schedule_id, campaign_id, group_id, card_id, dead_letter_id, delivery_id];
+        let all = [dispatch_id, schedule_id, group_id, card_id, dead_letter_id, delivery_id];
         for id in all {
             assert!(id(&example(id("nope").unwrap_err())).is_ok());
         }

@@ -74,11 +74,13 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let workspace = arguments.workspace.find(&mut app.store.snapshot().await?).await?;
     // Standard input can be read only once.
     let can_check = arguments.files.iter().all(|file| file.is_file());
+    let mut checked = None;
     if !arguments.dry_run && can_check && arguments.confirmation.is_needed() {
-        let removed = removed_fields(&app, &workspace, &arguments).await?;
-        if !removed.is_empty() {
-            arguments.confirmation.ask(&removed)?;
+        let summary = check(&app, &workspace, &arguments).await?;
+        if !summary.removed.is_empty() {
+            arguments.confirmation.ask(&lines(&summary, true))?;
         }
+        checked = Some(summary);
     }
     let mut rejects = arguments.rejects.as_deref().map(Rejects::create).transpose()?;
     let mut bar = progress::Progress::begin(Unit::Bytes);
@@ -108,11 +110,16 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     drop(bar);
     // Before the result, because the file is useful even after a failure.
     let closed = rejects.map_or(Ok(()), Rejects::close);
-    let summary = result.map_err(|error| format!("{error}\n{hint}"))?;
+    let mut summary = result.map_err(|error| format!("{error}\n{hint}"))?;
+    let is_removal_counted = arguments.dry_run || checked.is_some();
+    if let Some(checked) = checked {
+        // Counted only there, so that the import itself does not take longer.
+        summary.removed = checked.removed;
+    }
     if summary.bad > SHOWN {
         print_reasons(&summary);
     }
-    print(&summary, seconds, &arguments);
+    print(&summary, is_removal_counted, seconds, &arguments);
     closed?;
     match summary.bad {
         _ if summary.stopped => {
@@ -137,12 +144,8 @@ fn open_all(files: &[PathBuf], read: &Arc<AtomicU64>) -> Result<(Vec<Input>, Opt
     Ok((inputs, size))
 }
 
-/// The fields that users would lose.
-async fn removed_fields(
-    app: &App,
-    workspace: &Workspace,
-    arguments: &Arguments,
-) -> CommandResult<Vec<String>> {
+/// What the import would do, with the fields that users would lose.
+async fn check(app: &App, workspace: &Workspace, arguments: &Arguments) -> CommandResult<Summary> {
     let read = Arc::new(AtomicU64::new(0));
     let (inputs, size) = open_all(&arguments.files, &read)?;
     let mut bar = progress::Progress::begin(Unit::Bytes);
@@ -154,15 +157,7 @@ async fn removed_fields(
             bar.update("checking", read.load(Ordering::Relaxed), size);
         }
     });
-    let summary = shutdown::with_hint(work, || "nothing was imported".to_owned()).await??;
-    Ok(removed_lines(&summary))
-}
-
-fn removed_lines(summary: &Summary) -> Vec<String> {
-    let line = |(name, users): (&String, &u64)| {
-        format!("would be removed: {name} ({})", count(*users, "user"))
-    };
-    summary.removed.iter().map(line).collect()
+    Ok(shutdown::with_hint(work, || "nothing was imported".to_owned()).await??)
 }
 
 fn open(file: &Path, read: &Arc<AtomicU64>) -> Result<(Input, Option<u64>), String> {
@@ -255,7 +250,30 @@ fn print_reasons(summary: &Summary) {
     }
 }
 
-fn print(summary: &Summary, seconds: f64, arguments: &Arguments) {
+/// A summary for people. The names in it are from the file.
+fn lines(summary: &Summary, is_dry_run: bool) -> Vec<String> {
+    let Summary { created, replaced, kept_unsubscribed, removed, bad, ignored, .. } = summary;
+    let mut lines = vec![format!(
+        "{} new, {} replaced, {}",
+        HumanCount(*created),
+        HumanCount(*replaced),
+        count(*bad, "invalid line"),
+    )];
+    if *kept_unsubscribed > 0 {
+        let users = count(*kept_unsubscribed, "line");
+        lines.push(format!("unsubscribed users stay unsubscribed: {users} with another state"));
+    }
+    let removal = if is_dry_run { "would be removed" } else { "removed" };
+    for (name, users) in removed {
+        lines.push(format!("{removal}: {name} ({})", count(*users, "user")));
+    }
+    for (name, times) in ignored {
+        lines.push(format!("unknown field, ignored: {name} ({})", count(*times, "time")));
+    }
+    lines
+}
+
+fn print(summary: &Summary, is_removal_counted: bool, seconds: f64, arguments: &Arguments) {
     let users = summary.created + summary.replaced;
     let rate = (users as f64 / seconds.max(0.001)) as u64;
     if arguments.json {
@@ -263,25 +281,15 @@ fn print(summary: &Summary, seconds: f64, arguments: &Arguments) {
         value["dry_run"] = arguments.dry_run.into();
         value["seconds"] = seconds.into();
         value["users_per_second"] = rate.into();
+        if !is_removal_counted && let Some(fields) = value.as_object_mut() {
+            fields.remove("removed");
+        }
         println!("{value}");
         return;
     }
-    println!(
-        "{} in {seconds:.1} s, {} per second: {} new, {} replaced, {}",
-        count(users, "user"),
-        HumanCount(rate),
-        HumanCount(summary.created),
-        HumanCount(summary.replaced),
-        count(summary.bad, "invalid line"),
-    );
-    if summary.kept_unsubscribed > 0 {
-        let users = count(summary.kept_unsubscribed, "line");
-        println!("unsubscribed users stay unsubscribed: {users} with another state");
-    }
-    // The names are from the file.
-    removed_lines(summary).iter().for_each(|line| println!("{}", printable(line)));
-    for (name, lines) in &summary.ignored {
-        println!("unknown field, ignored: {} ({})", printable(name), count(*lines, "time"));
+    print!("{} in {seconds:.1} s, {} per second: ", count(users, "user"), HumanCount(rate));
+    for line in lines(summary, arguments.dry_run) {
+        println!("{}", printable(&line));
     }
     if arguments.dry_run {
         println!("{NOTHING_WRITTEN}");

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::table::{self, text, time};
+use super::table::{text, time};
 use super::{CommandResult, PageArguments, WorkspaceArgument};
 use crate::app::App;
 use crate::config::Config;
@@ -100,7 +100,7 @@ async fn list(app: &App, workspace: &WorkspaceArgument, page: &PageArguments) ->
     let after = after.as_ref().map_or("", PhoneNumber::digits);
     let mut tx = app.store.snapshot().await?;
     let workspace = workspace.find(&mut tx).await?;
-    let found = sms::list(&mut tx, workspace.id, after, page.limit.into()).await?;
+    let found = sms::list(&mut tx, workspace.id, after, page.rows_to_read().into()).await?;
     let numbers: Vec<ListedNumber> = found
         .into_iter()
         .map(|InvalidNumber { number, reason, added_at }| ListedNumber {
@@ -110,11 +110,10 @@ async fn list(app: &App, workspace: &WorkspaceArgument, page: &PageArguments) ->
         })
         .collect();
     let headers = ["NUMBER", "ADDED", "REASON"];
-    table::print(page.json, "invalid numbers", headers, &numbers, |listed| {
+    let number = |listed: &ListedNumber| listed.number.clone();
+    page.print_page("invalid numbers", headers, &numbers, number, |listed| {
         [text(&listed.number), time(listed.added_at), text(&listed.reason)]
-    })?;
-    page.print_next(numbers.len(), || Some(numbers.last()?.number.clone()));
-    Ok(())
+    })
 }
 
 async fn add(

@@ -12,9 +12,12 @@ use crate::app::App;
 use crate::config::Config;
 use crate::config::network::network;
 use crate::config::network::networks;
-use crate::credentials::revoked::{self, RevokedSecret, SecretKind};
+use crate::credentials::hash;
+use crate::credentials::revoked::{self, KnownCredential, RevokedSecret, SecretKind};
 use crate::workspaces::keys::{self, KeyInfo, NewKey};
 use kit::clock::format_seconds;
+
+const UNKNOWN_SECRET: &str = "no key or SCIM token has this secret: is the file complete?";
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -47,6 +50,7 @@ Example:
 Examples:
   $ longshore key revoke --workspace acme integrator --dry-run
   $ longshore key revoke --workspace acme integrator
+  $ longshore key revoke --secret leaked.txt --dry-run
   $ longshore key revoke --secret leaked.txt
   $ longshore key revoke --from revocations.jsonl")]
     Revoke(Revoke),
@@ -92,8 +96,9 @@ struct Revoke {
     #[arg(required_unless_present_any = ["from", "secret"], conflicts_with_all = ["from", "secret"])]
     key: Option<String>,
     /// Instead, revoke the key or SCIM token with the secret in this file, in any workspace; - reads
-    /// the standard input. The secret is refused for ever even if no key has it. Does not ask
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "dry_run"])]
+    /// the standard input. Does not ask. If no key has the secret, it is refused for ever, and the
+    /// command fails
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
     secret: Option<PathBuf>,
     /// Instead, revoke all secrets of a file from `key revocations`; - reads the standard input.
     /// Does not ask
@@ -120,8 +125,8 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         Command::Revoke(Revoke { from: Some(file), json, .. }) => {
             revoke_again(&app, &file, json).await
         }
-        Command::Revoke(Revoke { secret: Some(file), json, .. }) => {
-            revoke_leaked(&app, &file, json).await
+        Command::Revoke(Revoke { secret: Some(file), consent, json, .. }) => {
+            revoke_leaked(&app, &file, &consent, json).await
         }
         Command::Revoke(arguments) => revoke(&app, arguments).await,
         Command::Revocations => revocations(&app).await,
@@ -142,8 +147,9 @@ async fn create(app: &App, arguments: Create) -> CommandResult {
     tx.commit().await?;
     let (name, workspace) = (arguments.name, workspace.name);
     let object = json!({"workspace": workspace, "name": name, "secret": secret});
-    print::secret(arguments.json, &object, &format!("key {name} of {workspace}"), &secret);
-    Ok(())
+    let revocation = format!("longshore key revoke {name} --workspace {workspace}");
+    let title = format!("key {name} of {workspace}");
+    print::secret(arguments.json, &object, &title, &secret, &revocation)
 }
 
 async fn list(app: &App, arguments: List) -> CommandResult {
@@ -203,43 +209,87 @@ async fn revocations(app: &App) -> CommandResult {
     Ok(())
 }
 
-fn read_text(file: &Path) -> Result<String, String> {
-    let text = if file == Path::new("-") {
+fn read(file: &Path) -> std::io::Result<String> {
+    if file == Path::new("-") {
         std::io::read_to_string(std::io::stdin())
     } else {
         std::fs::read_to_string(file)
-    };
-    text.map_err(|error| format!("{}: {error}", file.display()))
+    }
+}
+
+/// The secret in a file.
+fn read_secret(file: &Path) -> Result<String, String> {
+    // What is not a file may be the secret itself, which must not be printed.
+    let text = read(file)
+        .map_err(|error| format!("--secret takes a file, or - for standard input: {error}"))?;
+    let (file, secret) = (file.display(), text.trim());
+    if secret.is_empty() || secret.contains(char::is_whitespace) {
+        return Err(format!("{file}: expected one secret, and nothing else"));
+    }
+    if secret.chars().count() < keys::SECRET_LENGTH {
+        return Err(format!(
+            "{file}: a secret has at least {} characters: is the file complete? Nothing was changed",
+            keys::SECRET_LENGTH
+        ));
+    }
+    Ok(secret.to_owned())
 }
 
 /// Revokes the key or token with a secret. Nobody has to know which one it is.
-async fn revoke_leaked(app: &App, file: &Path, json: bool) -> CommandResult {
-    let text = read_text(file)?;
-    let secret = text.trim();
-    if secret.is_empty() || secret.contains(char::is_whitespace) {
-        return Err(format!("{}: expected one secret, and nothing else", file.display()).into());
-    }
-    let leaked = RevokedSecret::leaked(SecretKind::Key, secret, app.clock.now_ms());
+async fn revoke_leaked(app: &App, file: &Path, consent: &Consent, json: bool) -> CommandResult {
+    let secret = read_secret(file)?;
+    let now = app.clock.now_ms();
     let mut tx = app.store.write().await?;
-    let were_valid = revoked::restore(&mut tx, &[leaked]).await?;
+    let mut credentials = revoked::credentials(&mut tx, &hash(&secret)).await?;
+    // The same secret may have had other names before.
+    if credentials.iter().any(KnownCredential::is_valid) {
+        credentials.retain(KnownCredential::is_valid);
+    }
+    if consent.is_dry_run() {
+        drop(tx);
+        if credentials.is_empty() {
+            return Err(UNKNOWN_SECRET.into());
+        }
+        let effects = credentials.iter().map(|credential| effect(credential, "revokes"));
+        let effects: Vec<String> = effects.collect();
+        return consent.is_given(json, &effects).map(drop);
+    }
+    let revoked = credentials.iter().filter(|credential| credential.is_valid());
+    let revoked: Vec<&str> = revoked.map(|credential| &*credential.name).collect();
+    if credentials.is_empty() || !revoked.is_empty() {
+        let leaked = RevokedSecret::leaked(SecretKind::Key, &secret, now);
+        revoked::restore(&mut tx, &[leaked]).await?;
+    }
     tx.commit().await?;
     if json {
-        let revoked: Vec<&str> = were_valid.iter().map(|secret| &*secret.name).collect();
-        println!("{}", json!({"revoked": revoked}));
-        return Ok(());
+        println!("{}", json!({"revoked": revoked, "credentials": credentials}));
+    } else {
+        credentials.iter().for_each(|credential| println!("{}", effect(credential, "revoked")));
     }
-    for secret in &were_valid {
-        println!("revoked {} {}", secret.kind.name(), secret.name);
-    }
-    if were_valid.is_empty() {
-        println!("no valid key or SCIM token has this secret; it is refused for ever");
+    if credentials.is_empty() {
+        return Err(format!("{UNKNOWN_SECRET} The secret is refused for ever").into());
     }
     Ok(())
 }
 
+/// What a revocation by the secret does to a key or token, with the verb for a valid one.
+fn effect(credential: &KnownCredential, verb: &str) -> String {
+    let KnownCredential { kind, name, workspace, revoked_at } = credential;
+    let kind = match kind {
+        SecretKind::Key => "key",
+        SecretKind::ScimToken => "SCIM token",
+    };
+    let workspace = workspace.iter().map(|workspace| format!(" of {workspace}"));
+    let title: String = [format!("{kind} {name}")].into_iter().chain(workspace).collect();
+    match revoked_at {
+        None => format!("{verb} {title}"),
+        Some(at) => format!("already revoked: {title}, at {}", format_seconds(*at)),
+    }
+}
+
 /// Revokes the secrets of a file of [`revocations`]: all of them, or none if a line is invalid.
 async fn revoke_again(app: &App, file: &Path, json: bool) -> CommandResult {
-    let text = read_text(file)?;
+    let text = read(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let mut secrets = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let secret = RevokedSecret::from_line(line);
@@ -275,4 +325,31 @@ fn row(key: &KeyInfo) -> [Cell; 10] {
         text(networks(&key.allow)),
         text(key.permissions.join(", ")),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_in_place_of_its_file_is_not_printed() {
+        let secret = "lsk_a-secret-that-was-typed-by-mistake";
+        let error = read_secret(Path::new(secret)).unwrap_err();
+        assert!(!error.contains(secret), "{error}");
+    }
+
+    #[test]
+    fn only_one_complete_secret_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("secret");
+        let read = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            read_secret(&file).ok()
+        };
+        let secret = "x".repeat(keys::SECRET_LENGTH);
+        assert_eq!(read(&format!(" {secret}\r\n")), Some(secret.clone()));
+        for wrong in ["", "\n", &secret[1..], &format!("{secret}\n{secret}")] {
+            assert_eq!(read(wrong), None, "{wrong:?}");
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use clap::Subcommand;
 use serde::Serialize;
+use serde_json::json;
 
 use super::CommandResult;
 use super::confirm::Consent;
@@ -58,6 +59,9 @@ struct Reset {
     to: To,
     #[command(flatten)]
     consent: Consent,
+    /// Print one JSON object per partition
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -232,10 +236,30 @@ fn effect(line: &Line, next: i64) -> String {
     let result = match moved {
         0 => "nothing changes".to_owned(),
         1.. => format!("up to {} are never applied", count(moved.unsigned_abs(), "message")),
-        ..0 => format!("up to {} are applied again", count(moved.unsigned_abs(), "message")),
+        ..0 => format!(
+            "up to {} may be applied again, and count twice",
+            count(moved.unsigned_abs(), "message")
+        ),
     };
     let topic = line.topic.name();
     format!("{topic} {partition} of {group}: is at {former}, continues at {next}; {result}")
+}
+
+/// What a reset of several partitions does.
+fn total(chosen: &[(&Line, i64)]) -> String {
+    let (mut skipped, mut repeated) = (0, 0);
+    for (line, next) in chosen {
+        let moved = next.saturating_sub(line.position.next);
+        skipped += u64::try_from(moved).unwrap_or_default();
+        repeated += if moved < 0 { moved.unsigned_abs() } else { 0 };
+    }
+    format!(
+        "moves {}: in total, up to {} are never applied, and up to {} may be applied again, and \
+         count twice",
+        count(chosen.len() as u64, "position"),
+        count(skipped, "message"),
+        count(repeated, "message")
+    )
 }
 
 async fn reset(app: &App, reset: &Reset) -> CommandResult {
@@ -265,8 +289,11 @@ async fn reset(app: &App, reset: &Reset) -> CommandResult {
     {
         return Err(format!("partition {unknown} was never consumed").into());
     }
-    let effects: Vec<String> = chosen.iter().map(|(line, next)| effect(line, *next)).collect();
-    if !chosen.is_empty() && !reset.consent.is_given(false, &effects)? {
+    let mut effects: Vec<String> = chosen.iter().map(|(line, next)| effect(line, *next)).collect();
+    if effects.len() > 1 && !reset.json {
+        effects.insert(0, total(&chosen));
+    }
+    if !chosen.is_empty() && !reset.consent.is_given(reset.json, &effects)? {
         return Ok(());
     }
     let mut tx = app.store.write().await?;
@@ -279,10 +306,18 @@ async fn reset(app: &App, reset: &Reset) -> CommandResult {
     for (line, next) in &chosen {
         let GroupOffset { consumer_group: group, partition, next: former, .. } = &line.position;
         let topic = reset.topic.name();
-        println!("{topic} {partition} of {group}: was at {former}, continues at {next}");
+        if reset.json {
+            let position = json!({
+                "topic": topic, "partition": partition, "group": group,
+                "former": former, "next": next,
+            });
+            println!("{position}");
+        } else {
+            println!("{topic} {partition} of {group}: was at {former}, continues at {next}");
+        }
     }
     if chosen.is_empty() {
-        println!("No stopped partitions.");
+        eprintln!("No stopped partitions.");
     }
     Ok(())
 }

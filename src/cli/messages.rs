@@ -4,11 +4,11 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::ids::{dispatch_id, message_id};
-use super::table::{self, Cell, number, optional, state, text, time};
+use super::table::{Cell, number, optional, state, text, time};
 use super::{CommandResult, PageArguments, UserArgument, dispatches};
 use crate::config::Config;
 use crate::gateway::paging::MAX_PAGE;
-use crate::messages::dispatch::Explanation;
+use crate::messages::dispatch::{Explanation, WhyNot};
 use crate::user_messages::{self, Key, UserMessage};
 use crate::workspaces::Channel;
 use store::Tx;
@@ -42,7 +42,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         Some(id) => Some(position(&mut tx, user, id).await?),
         None => None,
     };
-    let limit = page.limit.into();
+    let limit = page.rows_to_read().into();
     let messages = user_messages::page(&mut tx, user, dispatch, after, limit).await?;
     let mut reasons = Vec::new();
     if let Some(id) = dispatch.filter(|_| why) {
@@ -50,22 +50,46 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         reasons = found.ok_or_else(|| dispatches::unknown(id))?;
     }
     tx.commit().await?;
-    let headers =
-        ["DISPATCH", "CHANNEL", "STATE", "TRIES", "CREATED", "NEXT TRY", "SENT", "REASON"];
-    table::print(page.json, "messages", headers, &messages, row)?;
-    page.print_next(messages.len(), || {
-        let UserMessage { dispatch_id, channel, .. } = messages.last()?;
-        Some(format!("{}/{}", dispatch_id.simple(), channel.name()))
-    });
+    let headers = [
+        "DISPATCH", "CHANNEL", "STATE", "TRIES", "CREATED", "NEXT TRY", "SENT", "CAMPAIGN",
+        "REASON",
+    ];
+    let id = |message: &UserMessage| {
+        format!("{}/{}", message.dispatch_id.simple(), message.channel.name())
+    };
+    page.print_page("messages", headers, &messages, id, row)?;
     for Explanation { why, channel } in reasons {
-        let channel = channel.map_or("every channel", Channel::name);
+        let channel = channel.map(Channel::name);
         if page.json {
+            let channel = channel.unwrap_or("every channel");
             println!("{}", json!({ "channel": channel, "why_not": why.name() }));
         } else {
-            println!("no message by {channel}: {}", why.name());
+            let channel = channel.unwrap_or("any channel");
+            println!("no message by {channel}: {}: {}", why.name(), in_words(why));
         }
     }
     Ok(())
+}
+
+/// The sentence of docs/reference/api/user-messages.md for a reason.
+fn in_words(why: WhyNot) -> &'static str {
+    match why {
+        WhyNot::InProgress => "Not all users of the dispatch have been checked yet",
+        WhyNot::Failed | WhyNot::Cancelled => "The dispatch ended before it reached all users",
+        WhyNot::NotListed => "The request named other users",
+        WhyNot::CreatedLater => "The user was created after the dispatch began",
+        WhyNot::NotInAudience => "The user does not match the segment or the audience",
+        WhyNot::ControlGroup => "The user is in the global control group",
+        WhyNot::Unsubscribed => "The subscription does not allow the message of this channel",
+        WhyNot::NoAddress => {
+            "The user has no email address, phone number or push token for this channel"
+        }
+        WhyNot::Capped => "Frequency capping did not allow another message by this channel",
+        WhyNot::Unreadable => "The stored user is damaged",
+        WhyNot::Deleted => {
+            "The campaign, the segment or the settings of the channels no longer exist"
+        }
+    }
 }
 
 /// Where the list continues after a message of a user.
@@ -80,7 +104,9 @@ async fn position(
     last.ok_or_else(|| format!("--after: no row has the id {id}").into())
 }
 
-fn row(message: &UserMessage) -> [Cell; 8] {
+fn row(message: &UserMessage) -> [Cell; 9] {
+    let campaign = message.campaign.as_ref().map(text);
+    let campaign = campaign.or_else(|| message.campaign_id.map(text));
     [
         text(message.dispatch_id.simple()),
         text(message.channel.name()),
@@ -89,6 +115,23 @@ fn row(message: &UserMessage) -> [Cell; 8] {
         time(message.created_at),
         optional(message.next_at.map(time)),
         optional(message.sent_at.map(time)),
+        optional(campaign),
         optional(message.reason.as_ref().map(text)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_those_of_the_documentation() {
+        let page = include_str!("../../docs/reference/api/user-messages.md");
+        let page = page.replace('`', "");
+        for why in WhyNot::ALL {
+            let sentence = in_words(why);
+            let row = page.lines().find(|line| line.starts_with('|') && line.contains(sentence));
+            assert!(row.expect(sentence).contains(why.name()), "{sentence}");
+        }
+    }
 }

@@ -6,6 +6,7 @@ use super::CommandResult;
 use super::progress::{self, Unit};
 use crate::app::{App, OpenError};
 use crate::config::Config;
+use crate::setup::migrations::MIGRATIONS;
 use crate::setup::{self, SetupError, Upgrade};
 use crate::users::{SLICES, phones};
 use kit::retry::Retry;
@@ -92,14 +93,17 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 
 /// Fails if `longshore migrate` would.
 async fn check(config: Config, json: bool) -> CommandResult {
-    if let Some(missing) = config.missing_installation() {
-        return Err(missing.into());
-    }
-    inspect::inspect_server(&config.database_url()).await?;
-    let app = App::open(config).await?;
-    let upgrade = setup::upgrade(&app).await;
-    app.log.close().await;
-    let Upgrade { pending, rotates_secrets, log_problems } = upgrade?;
+    let upgrade = match config.missing_installation() {
+        Some(missing) => upgrade_without_files(&config, missing).await?,
+        None => {
+            inspect::inspect_server(&config.database_url()).await?;
+            let app = App::open(config).await?;
+            let upgrade = setup::upgrade(&app).await;
+            app.log.close().await;
+            upgrade?
+        }
+    };
+    let Upgrade { pending, rotates_secrets, log_problems } = upgrade;
     let Pending { schema, steps, stops_older_programs } = pending;
     if json {
         let steps: Vec<Value> = steps
@@ -119,6 +123,10 @@ async fn check(config: Config, json: bool) -> CommandResult {
     }
     if schema.is_newer() {
         println!("the database is {schema}: there is nothing to migrate");
+    } else if schema.at == 0 {
+        println!(
+            "there is no installation yet: `longshore migrate` creates the database and the log"
+        );
     } else if steps.is_empty() {
         println!("the database is {schema}");
     } else {
@@ -140,6 +148,32 @@ async fn check(config: Config, json: bool) -> CommandResult {
     }
     log_problems.iter().for_each(|problem| println!("log: {problem}"));
     Ok(())
+}
+
+/// What `longshore migrate` would do without the files of an installation, which opening them would
+/// create. `missing` is the error if only some of them are missing.
+async fn upgrade_without_files(config: &Config, missing: String) -> CommandResult<Upgrade> {
+    let pending = if config.database_file().is_some() {
+        MIGRATIONS.pending_without_database()
+    } else {
+        inspect::inspect_server(&config.database_url()).await?;
+        let store = crate::app::connect(config).await?;
+        let pending = MIGRATIONS.pending(&store).await;
+        store.close().await;
+        pending?
+    };
+    if pending.schema.at > 0 {
+        return Err(missing.into());
+    }
+    let log_problems = if config.log.url == "embedded" {
+        Vec::new()
+    } else {
+        let log = crate::app::open_log(config).await?;
+        let problems = log.check().await;
+        log.close().await;
+        problems?
+    };
+    Ok(Upgrade { pending, rotates_secrets: false, log_problems })
 }
 
 async fn migrate(config: &Config) -> Result<setup::SetupResult, MigrateError> {

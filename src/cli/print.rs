@@ -4,7 +4,7 @@ use jiff::{SpanRound, Timestamp, Unit};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::CommandResult;
+use super::{CommandResult, output};
 
 /// How long ago, in days to seconds, such as `2d 3h 4m 5s`.
 pub fn age(then: Timestamp, now: Timestamp) -> String {
@@ -24,13 +24,28 @@ pub fn yes_or_no(is_true: bool) -> &'static str {
     if is_true { "yes" } else { "no" }
 }
 
-/// Prints a new secret, which `object` describes with the secret in it, and `name` to people.
-pub fn secret(is_json: bool, object: &Value, name: &str, secret: &str) {
+/// Prints a new secret, which `object` describes with the secret in it, and `name` to people. If it
+/// cannot be printed, nobody will know it: the error has the command `revocation`.
+pub fn secret(
+    is_json: bool,
+    object: &Value,
+    name: &str,
+    secret: &str,
+    revocation: &str,
+) -> CommandResult {
     if is_json {
         println!("{object}");
     } else {
         eprintln!("{name}; its secret is shown only once:");
         println!("{secret}");
+    }
+    match output::error() {
+        None => Ok(()),
+        Some(_) => Err(format!(
+            "{name} exists, but its secret was not printed: revoke it with `{revocation}`, and \
+             create another one"
+        )
+        .into()),
     }
 }
 

@@ -77,7 +77,7 @@ const COMMANDS: &[Page] = &[
     page(
         "commands-workspaces.md",
         "Commands: workspaces and keys",
-        &["apply", "key", "signing-key", "scim-token", "control-group", "catalogs"],
+        &["apply", "key", "signing-key", "scim-token", "control-group", "segments", "catalogs"],
     ),
     page(
         "commands-users.md",
@@ -92,7 +92,6 @@ const COMMANDS: &[Page] = &[
             "messages",
             "schedules",
             "campaigns",
-            "segments",
             "cards",
             "sla",
             "console-log",

@@ -72,12 +72,10 @@ async fn list(app: &App, arguments: ListArguments<State>) -> CommandResult {
     if let Some(id) = after {
         schedules::by_id(&mut tx, id).await?.ok_or_else(|| unknown(id))?;
     }
-    let filter = Filter { state, workspace, after, limit: page.limit };
+    let filter = Filter { state, workspace, after, limit: page.rows_to_read() };
     let found = schedules::list(&mut tx, &filter).await?;
     let headers = ["ID", "STATE", "TIME", "WORKSPACE", "OF"];
-    table::print(page.json, "schedules", headers, &found, row)?;
-    page.print_next(found.len(), || found.last().map(|schedule| schedule.id.to_string()));
-    Ok(())
+    page.print_page("schedules", headers, &found, |schedule| schedule.id.to_string(), row)
 }
 
 async fn show(app: &App, arguments: Show) -> CommandResult {

@@ -96,8 +96,8 @@ async fn create(app: &App, arguments: Create) -> CommandResult {
     tx.commit().await?;
     let name = arguments.name;
     let object = json!({"name": name, "secret": secret});
-    print::secret(arguments.json, &object, &format!("SCIM token {name}"), &secret);
-    Ok(())
+    let revocation = format!("longshore scim-token revoke {name}");
+    print::secret(arguments.json, &object, &format!("SCIM token {name}"), &secret, &revocation)
 }
 
 async fn list(app: &App, List { page }: List) -> CommandResult {

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::exports::dry_run::sample_segment;
 use crate::users::find::{self, FindError};
 use crate::users::rows::{For, find_users};
-use crate::workspaces::{Segment, segments};
+use crate::workspaces::{Segment, Workspace, segments};
 use kit::words::grouped;
 use store::Tx;
 
@@ -88,8 +88,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 
 async fn count(app: &App, Count { segment, workspace, json }: Count) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
-    let workspace = workspace.find(&mut tx).await?;
-    let segment = find(&mut tx, workspace.id, &segment).await?;
+    let (workspace, segment) = find(&mut tx, &workspace, &segment).await?;
     drop(tx);
     let sample = sample_segment(&app.exports, workspace.id, segment.id, 0).await;
     let sample = sample.map_err(|error| error.message().into_owned())?;
@@ -98,16 +97,19 @@ async fn count(app: &App, Count { segment, workspace, json }: Count) -> CommandR
         println!("{}", json!({ "id": id, "name": name, "users": sample.users }));
         return Ok(());
     }
-    let range = sample.users.between.map(|[low, high]| {
-        table::text(format!("{} to {}, with 95% confidence", grouped(low), grouped(high)))
-    });
-    let exact = table::text(if sample.users.exact { "counted" } else { "estimated" });
+    let users = grouped(sample.users.estimated);
+    let users = match sample.users.between {
+        _ if sample.users.exact => format!("{users}  (counted)"),
+        Some([low, high]) => {
+            let (low, high) = (grouped(low), grouped(high));
+            format!("{users}  (estimated): {low} to {high}, with 95% confidence")
+        }
+        None => format!("{users}  (estimated)"),
+    };
     let fields = [
         ("id", table::text(segment.id)),
         ("name", table::text(&segment.name)),
-        ("users", table::number(sample.users.estimated)),
-        ("number", exact),
-        ("range", table::optional(range)),
+        ("users", table::text(users)),
     ];
     print!("{}", table::fields(fields));
     Ok(())
@@ -124,8 +126,7 @@ struct Row {
 async fn sample(app: &App, arguments: Sample) -> CommandResult {
     let Sample { segment, limit, workspace, json } = arguments;
     let mut tx = app.store.snapshot().await?;
-    let workspace = workspace.find(&mut tx).await?;
-    let segment = find(&mut tx, workspace.id, &segment).await?;
+    let (workspace, segment) = find(&mut tx, &workspace, &segment).await?;
     drop(tx);
     let sample = sample_segment(&app.exports, workspace.id, segment.id, limit as usize).await;
     let ids = sample.map_err(|error| error.message().into_owned())?.service_ids;
@@ -181,10 +182,16 @@ async fn list(app: &App, List { workspace, page }: List) -> CommandResult {
     })
 }
 
-/// The segment with an id or a name.
-async fn find(tx: &mut Tx, workspace: i32, text: &str) -> CommandResult<Segment> {
-    let all = segments::segments(tx, workspace).await?;
-    ids::find(all, text, ("segment", "segments list"), |segment| {
-        (segment.id, segment.name.as_str())
-    })
+/// The workspace, and its segment with an id or a name.
+async fn find(
+    tx: &mut Tx,
+    workspace: &WorkspaceArgument,
+    text: &str,
+) -> CommandResult<(Workspace, Segment)> {
+    let found = workspace.find(tx).await?;
+    let all = segments::segments(tx, found.id).await?;
+    let list = workspace.command("segments list");
+    let segment =
+        ids::find(all, text, ("segment", &list), |segment| (segment.id, segment.name.as_str()))?;
+    Ok((found, segment))
 }

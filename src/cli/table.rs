@@ -139,8 +139,8 @@ pub fn fields<const N: usize>(fields: [(&str, Cell); N]) -> String {
     fields.map(line).concat()
 }
 
-/// A heading and rows. On a terminal of `width`, a text in the last column that does not fit is
-/// below its row.
+/// A heading and rows. If they are wider than a terminal, columns without information are left out,
+/// and a text in the last column that does not fit is below its row.
 fn table<const N: usize>(
     headers: [&str; N],
     rows: &[[Cell; N]],
@@ -152,19 +152,28 @@ fn table<const N: usize>(
         std::array::from_fn(|column| rows.iter().any(|row| row[column].kind == Kind::Number));
     let widths: [usize; N] =
         std::array::from_fn(|column| lines().map(|row| row[column].width()).max().unwrap_or(0));
+    let full_width = widths.iter().sum::<usize>() + 2 * N.saturating_sub(1);
+    let is_too_wide = terminal_width.is_some_and(|width| full_width > width);
+    let is_shown = |column: &usize| {
+        let cells: Vec<&Cell> = rows.iter().map(|row| &row[*column]).collect();
+        !is_too_wide || informs(headers[*column], &cells)
+    };
+    let shown: Vec<usize> = (0..N).filter(is_shown).collect();
     let mut output = String::new();
     for row in lines() {
         let (mut line, mut used, mut below) = (String::new(), 0, Vec::new());
-        for (column, cell) in row.iter().enumerate() {
+        for column in shown.iter().copied() {
+            let cell = &row[column];
             let padding = " ".repeat(widths[column] - cell.width());
             used += widths[column] + 2;
             match terminal_width {
                 Some(width)
-                    if column + 1 == N
+                    if shown.last() == Some(&column)
                         && cell.kind == Kind::Text
                         && used - padding.len() - 2 > width =>
                 {
-                    below = wrapped(&cell.text, width.saturating_sub(INDENT).max(MIN_WIDTH));
+                    let width = width.saturating_sub(INDENT).max(MIN_WIDTH);
+                    below = if cell.is_empty() { Vec::new() } else { wrapped(&cell.text, width) };
                 }
                 _ if is_number[column] => line += &(padding + &cell.coloured() + "  "),
                 _ => line += &(cell.coloured() + &padding + "  "),
@@ -177,6 +186,14 @@ fn table<const N: usize>(
         }
     }
     output
+}
+
+/// Whether a column distinguishes rows: it has a value, and not only the one workspace that all rows
+/// have.
+fn informs(header: &str, cells: &[&Cell]) -> bool {
+    let is_same = cells.windows(2).all(|pair| pair[0] == pair[1]);
+    let has_values = cells.iter().any(|cell| !cell.is_empty());
+    has_values && (header != "WORKSPACE" || !is_same)
 }
 
 /// A text in lines of at most a width, at least 2, broken at spaces if possible.
@@ -205,6 +222,10 @@ fn is_unprintable(c: char) -> bool {
 }
 
 impl Cell {
+    fn is_empty(&self) -> bool {
+        matches!(self.text.as_str(), "" | "-")
+    }
+
     fn width(&self) -> usize {
         measure_text_width(&self.text)
     }
@@ -221,8 +242,8 @@ impl Cell {
 fn colour(state: &str) -> Option<Color> {
     match state {
         "ok" | "active" | "done" | "sent" | "delivered" | "finished" => Some(Color::Green),
-        "FAIL" | "aborted" | "bounced" | "failed" | "given_up" | "missed" | "revoked" | "slow"
-        | "stalled" | "stopped" => Some(Color::Red),
+        "FAIL" | "aborted" | "bounced" | "failed" | "given_up" | "late" | "missed" | "revoked"
+        | "slow" | "stalled" | "stopped" => Some(Color::Red),
         "pending" | "waiting" | "running" | "finishing" | "sending" | "cancelling" => {
             Some(Color::Yellow)
         }

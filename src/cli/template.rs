@@ -1,6 +1,6 @@
 //! `longshore template`: templates of messages, checked and rendered before they are sent.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::messages::external::External;
 use crate::messages::personalization::{NAMES, names};
 use crate::messages::preview::{Draft, Preview, Subject, preview};
 use crate::users::rows::{For, find_users};
-use crate::users::{Recipient, find};
+use crate::users::{Recipient, search};
 use crate::workspaces::{only_or_named, settings};
 use kit::json::{self, TreeObject};
 
@@ -46,7 +46,7 @@ enum Command {
         /// A template; - reads from standard input
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// An external_id, a service_id or an email
+        /// An external_id, a service_id, an alias as LABEL:NAME, an email or a phone number
         #[arg(long, value_name = "USER")]
         user: String,
         #[command(flatten)]
@@ -121,7 +121,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 /// The user that templates are rendered for.
 pub async fn recipient(app: &App, workspace: i32, user: &str) -> CommandResult<Recipient> {
     let mut tx = app.store.snapshot().await?;
-    let service_id = find::identify(&mut tx, workspace, user).await?;
+    let service_id = search::identify(&mut tx, workspace, user).await?;
     let found = find_users(&mut tx, workspace, &[service_id], For::Reading).await?;
     let stored = found.first().ok_or_else(|| format!("user {user} no longer exists"))?;
     let recipient = Recipient::read(service_id, &stored.doc);
@@ -166,10 +166,7 @@ fn print(shown: Preview) -> CommandResult {
     if let Some(reason) = shown.failed {
         return Err(reason.into());
     }
-    let text = shown.rendered.as_ref().and_then(Value::as_str).unwrap_or_default();
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
+    print!("{}", shown.rendered.as_ref().and_then(Value::as_str).unwrap_or_default());
     if !shown.message_extras.is_empty() {
         eprintln!("message_extras: {}", serde_json::to_string(&shown.message_extras)?);
     }

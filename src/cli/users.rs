@@ -1,5 +1,7 @@
 //! `longshore users`: finds, shows or erases users.
 
+use std::collections::HashSet;
+
 use super::confirm::Consent;
 use super::{CommandResult, WorkspaceArgument, print, table};
 use crate::app::App;
@@ -8,6 +10,7 @@ use crate::erase;
 use crate::users::find::{self, FindError};
 use crate::users::record;
 use crate::users::search::{self, FoundUser};
+use kit::words::count;
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -42,7 +45,7 @@ enum Command {
     /// Show one user's stored record
     #[command(after_help = "Example:\n  longshore users show ann@acme.example")]
     Show {
-        /// An external_id, a service_id or an email
+        /// An external_id, a service_id, an alias as LABEL:NAME, an email or a phone number
         #[arg(value_name = "ID")]
         id: String,
         #[command(flatten)]
@@ -76,7 +79,9 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     match arguments.command {
         Command::Find { id, workspace, json } => find(&app, &workspace, &id, json).await,
         Command::Show { id, workspace, json } => show(&app, &workspace, &id, json).await,
-        Command::Delete { ids, workspace, consent, json } => {
+        Command::Delete { mut ids, workspace, consent, json } => {
+            let mut seen = HashSet::new();
+            ids.retain(|id| seen.insert(id.clone()));
             if consent.needs_effects() && !confirm(&app, &workspace, &ids, &consent, json).await? {
                 return Ok(());
             }
@@ -110,13 +115,17 @@ async fn find(app: &App, workspace: &WorkspaceArgument, id: &str, json: bool) ->
 }
 
 async fn show(app: &App, workspace: &WorkspaceArgument, id: &str, json: bool) -> CommandResult {
-    let workspace = workspace.find(&mut app.store.snapshot().await?).await?;
-    let shown = find::show(&app.store, &app.clock, &workspace, id).await?;
+    let mut tx = app.store.snapshot().await?;
+    let workspace = workspace.find(&mut tx).await?;
+    let service_id = search::identify(&mut tx, workspace.id, id).await?;
+    drop(tx);
+    let shown = find::show(&app.store, &app.clock, &workspace, &service_id.to_string()).await?;
     println!("{}", if json { shown } else { table::printable(&record::pretty(&shown)) });
     Ok(())
 }
 
-/// Whether to erase the users, which it shows. A dry run fails if a user cannot be identified.
+/// Whether to erase the users, which it shows. A dry run fails if a user cannot be identified. If
+/// none can, there is nothing to ask.
 async fn confirm(
     app: &App,
     workspace: &WorkspaceArgument,
@@ -142,6 +151,13 @@ async fn confirm(
         }
     }
     drop(tx);
+    if failed == ids.len() && !consent.is_dry_run() {
+        return Ok(true);
+    }
+    if ids.len() > 1 && !json {
+        let users = count((ids.len() - failed) as u64, "user");
+        effects.insert(0, format!("erases {users} permanently:"));
+    }
     let is_given = consent.is_given(json, &effects)?;
     if !is_given {
         print::all_done(failed, ids.len(), "would not be erased")?;

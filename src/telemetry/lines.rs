@@ -77,7 +77,8 @@ pub fn write_line(text: &str) {
             lines.add_last(text);
             lines.flush_with(TIMEOUT, MAX_FLUSH_WAIT);
         }
-        None => eprintln!("{text}"),
+        // There is no other place for an error of standard error.
+        None => drop(writeln!(io::stderr(), "{text}")),
     }
 }
 

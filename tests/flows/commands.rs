@@ -1,6 +1,7 @@
 //! The command line as an operator meets it.
 
 mod lists;
+mod output;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -213,7 +214,6 @@ async fn a_folder_without_an_installation_is_named() {
         &["campaigns", "list"],
         &["segments", "list"],
         &["users", "find", "nobody"],
-        &["migrate", "--check"],
         &["cards", "ann"],
         &["messages", "ann"],
         &["sla"],

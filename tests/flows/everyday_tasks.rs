@@ -110,6 +110,7 @@ async fn a_declared_campaign_is_shown_with_its_results_and_previewed(world: Worl
         let shown = world.objects(&["campaigns", "show", campaign]).await.remove(0);
         assert_eq!((&shown["type"], &shown["state"]), (&json!("api"), &json!("active")));
         assert_eq!(shown["results"], json!([]), "nothing was sent yet");
+        assert!(world.run(&["campaigns", "show", campaign]).await.contains("no messages yet"));
         assert!(shown["messages"]["webhook"].is_object(), "{shown}");
     }
     let added = "INSERT INTO campaign_statistics (workspace_id, campaign_id, variation_id, channel,
@@ -125,6 +126,9 @@ async fn a_declared_campaign_is_shown_with_its_results_and_previewed(world: Worl
     let shown = world.objects(&of("ann@acme.example")).await.remove(0);
     assert_eq!(shown["rendered"]["body"], "Hi Ann, X", "{shown}");
     assert_eq!(world.status(&of("bob")).await, Some(1), "the message would be aborted");
+    let output = world.output(&["campaigns", "show", "welcome", "--workspace", "acme"]).await;
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("Welcome") && error.contains("--workspace acme"), "{error}");
     for unknown in [&["campaigns", "show", "Nope"][..], &of("nobody")] {
         assert_eq!(world.status(unknown).await, Some(1), "{unknown:?}");
     }
@@ -147,9 +151,30 @@ async fn a_user_is_found_by_any_identifier(world: World) {
             (&found[0]["service_id"], &found[0]["found_by"]),
             (&json!(id), &json!(found_by))
         );
+        // The other commands about a user take the same.
+        let shown = world.objects(&["users", "show", text]).await.remove(0);
+        assert_eq!(shown["service_id"], id, "{text}");
+        let preview = ["campaigns", "preview", "Welcome", "--user", text];
+        for command in [&["messages", text][..], &["cards", text], &preview] {
+            assert_eq!(world.status(command).await, Some(0), "{command:?}");
+        }
     }
     for unknown in ["nobody", "crm:4711", "+4915100000000", &Uuid::new_v4().to_string()] {
         assert_eq!(world.status(&["users", "find", unknown]).await, Some(1), "{unknown}");
+        let output = world.output(&["messages", unknown]).await;
+        assert_eq!(output.status.code(), Some(1), "{unknown}");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains("longshore users find"), "{error}");
+    }
+    let twins = ["dan", "eve"]
+        .map(|id| json!({ "external_id": id, "phone": "+4915199999999" }).to_string());
+    world.write("twins.ndjson", &twins.join("\n"));
+    world.run(&["import", "twins.ndjson"]).await;
+    let output = world.output(&["messages", "+4915199999999"]).await;
+    assert_eq!(output.status.code(), Some(1), "two users have the number");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    for user in world.objects(&["users", "find", "+4915199999999"]).await {
+        assert!(error.contains(user["service_id"].as_str().expect("an id")), "{error}");
     }
 }
 
@@ -209,6 +234,8 @@ async fn a_dry_run_of_an_erasure_erases_nobody(world: World) {
     let dry = world.run(&["users", "delete", "ann", "bob", "--dry-run"]).await;
     assert!(dry.contains("ann") && dry.contains("bob"), "{dry}");
     world.run(&["users", "show", "ann"]).await;
+    let twice = world.objects(&["users", "delete", "ann", "ann", "--dry-run"]).await.remove(0);
+    assert_eq!(twice["effects"].as_array().map(Vec::len), Some(1), "{twice}");
     let unknown = ["users", "delete", "ann", "nobody", "--dry-run"];
     assert_eq!(world.status(&unknown).await, Some(1), "one of them does not exist");
     world.run(&["users", "delete", "ann"]).await;
@@ -217,21 +244,44 @@ async fn a_dry_run_of_an_erasure_erases_nobody(world: World) {
 
 async fn a_leaked_key_is_revoked_by_its_secret(world: World) {
     world.write("leaked", &format!("{SECRET}\n"));
-    let revoked = world.objects(&["key", "revoke", "--secret", "leaked"]).await.remove(0);
+    let revoke = ["key", "revoke", "--secret", "leaked"];
+    let dry = world.run(&[&revoke[..], &["--dry-run"]].concat()).await;
+    assert!(dry.contains("key app of acme"), "{dry}");
+    assert_eq!(world.objects(&["key", "list"]).await[0]["revoked_at"], Value::Null);
+
+    let revoked = world.objects(&revoke).await.remove(0);
     assert_eq!(revoked["revoked"], json!(["app"]));
+    assert_eq!(revoked["credentials"][0]["workspace"], "acme", "{revoked}");
     let keys = world.objects(&["key", "list"]).await;
     assert!(keys[0]["revoked_at"].is_string(), "{keys:?}");
 
-    // A secret that no key has yet can never become one.
+    // A repeat changes nothing, and is no error.
+    let again = world.objects(&revoke).await.remove(0);
+    assert_eq!(again["revoked"], json!([]));
+    assert_eq!(again["credentials"][0]["revoked_at"], keys[0]["revoked_at"], "{again}");
+
+    // A secret that no key has may be incomplete: an error, also of a repeat. It can never become
+    // one of a key.
     world.write("leaked", "another-secret-that-is-public");
-    let revoked = world.objects(&["key", "revoke", "--secret", "leaked"]).await.remove(0);
-    assert_eq!(revoked["revoked"], json!([]));
+    for _ in 0..2 {
+        assert_eq!(world.status(&[&revoke[..], &["--dry-run"]].concat()).await, Some(1));
+        assert_eq!(world.status(&revoke).await, Some(1));
+    }
     for secret in [SECRET, "another-secret-that-is-public"] {
         let mut file = file(5);
         file["keys"] = json!([{ "name": "new", "secret": secret, "permissions": ["users.track"] }]);
         world.write("acme.yaml", &file.to_string());
         assert_eq!(world.status(&["apply", "acme.yaml"]).await, Some(1), "{secret}");
     }
+
+    let stored = world.run(&["key", "revocations"]).await;
+    world.write("leaked", "too-short");
+    assert_eq!(world.status(&revoke).await, Some(1));
+    let typed = ["key", "revoke", "--secret", "a-secret-in-place-of-a-file"];
+    let output = world.output(&typed).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!String::from_utf8_lossy(&output.stderr).contains(typed[3]), "{output:?}");
+    assert_eq!(world.run(&["key", "revocations"]).await, stored, "nothing was stored");
 }
 
 async fn an_upgrade_is_checked_before(world: World) {
@@ -279,6 +329,24 @@ async fn settings_are_shown_with_their_origin() {
     ];
     let expected = expected.map(|(name, origin)| (name.to_owned(), origin.to_owned()));
     assert_eq!(origins, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn invalid_settings_are_shown_among_the_others() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    std::fs::write(directory.path().join("longshore.toml"), "[worker]\nlease_ms = \"soon\"\n")
+        .unwrap();
+    let mut command = process::command(directory.path(), &Default::default());
+    command.args(["config", "show", "--json"]);
+    let output = process::output(command).await;
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let settings: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let invalid = settings.iter().filter(|setting| setting["invalid"] == true);
+    let names: Vec<&Value> = invalid.map(|setting| &setting["name"]).collect();
+    assert_eq!(names, ["worker.lease_ms"]);
+    assert!(settings.len() > 20, "{text}");
 }
 
 /// Shells run it at their start, in any folder.

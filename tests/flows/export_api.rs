@@ -5,6 +5,7 @@ mod destinations;
 mod downloads;
 mod fields;
 mod ranges;
+mod repeats;
 
 use std::time::Duration;
 

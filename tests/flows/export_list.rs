@@ -49,6 +49,9 @@ async fn operators_list_all_workspaces(backend: Backend) {
         (&["--limit", "1"], &[&newest]),
         (&["--state", "done", "--state", "failed"], &[&newest, &oldest]),
         (&["--state", "failed"], &[]),
+        (&["--active"], &[]),
+        (&["--mark", "stalled", "--mark", "slow", "--mark", "late"], &[]),
+        (&["--mark", "late", "--state", "done"], &[]),
         (&["--audience", "control-group"], &[&newest, &oldest]),
         (&["--audience", "segment"], &[]),
         (&["--older-than", "1h"], &[]),
@@ -88,8 +91,17 @@ async fn operators_list_all_workspaces(backend: Backend) {
     assert_eq!(prefixes(&own), [&oldest]);
     let after = [&["export", "list", "--after", &oldest][..], &with_key].concat();
     assert_eq!(fleet.run(&after).await, "");
-    let filtered = [&["export", "list", "--workspace", "acme"][..], &with_key].concat();
-    assert_eq!(fleet.command(&filtered).await.status.code(), Some(2));
+    let filters =
+        [&["--workspace", "acme"][..], &["--state", "done"], &["--active"], &["--mark", "late"]];
+    for filter in filters {
+        let filtered = [&["export", "list"][..], filter, &with_key].concat();
+        let output = fleet.command(&filtered).await;
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{filter:?}: {error}");
+        assert!(error.contains(filter[0]) && error.contains("--key \"\""), "{error}");
+    }
+    let both = fleet.command(&["export", "list", "--active", "--state", "done"]).await;
+    assert_eq!(both.status.code(), Some(2));
     fleet.close().await;
 }
 
@@ -119,11 +131,36 @@ async fn operators_find_and_cancel_an_export_without_a_worker() {
     let rows = list(&fleet, &["--older-than", "1m", "--state", "queued"]).await;
     assert_eq!(prefixes(&rows), [&prefix]);
     assert_eq!((&rows[0]["mark"], &rows[0]["tasks_held"]), (&"stalled".into(), &0.into()));
+    for (filter, found) in [
+        (&["--active"][..], &[&prefix][..]),
+        (&["--mark", "stalled"], &[&prefix]),
+        (&["--mark", "late", "--mark", "stalled", "--state", "queued"], &[&prefix]),
+        (&["--mark", "stalled", "--state", "running"], &[]),
+        (&["--mark", "slow"], &[]),
+        (&["--mark", "late"], &[]),
+    ] {
+        assert_eq!(prefixes(&list(&fleet, filter).await), *found, "{filter:?}");
+    }
+    // It is both, and the more urgent mark is shown.
+    let late = "UPDATE export_jobs SET late_at = requested_at + 1000 WHERE object_prefix = $1";
+    let store = longshore::app::connect(&fleet.config()).await.expect("the store opens");
+    let changed = on_pool!(&store, pool => {
+        sqlx::query(late).bind(&prefix).execute(pool).await.map(|done| done.rows_affected())
+    });
+    assert_eq!(changed.expect("an update"), 1);
+    store.close().await;
+    let rows = list(&fleet, &["--mark", "late"]).await;
+    assert_eq!((prefixes(&rows), &rows[0]["mark"]), (vec![prefix.as_str()], &"stalled".into()));
     let printed = fleet.run(&["export", "cancel", &prefix]).await;
     assert!(printed.contains("acme") && printed.contains("database"), "{printed}");
     assert_eq!(acme.status(&prefix).await["state"], "cancelled");
-    // Again, without effect.
-    fleet.run(&["export", "cancel", &prefix]).await;
+    // Again, without effect: in the database, and with a key.
+    let with_key = ["--url", fleet.base(), "--key", acme.key()];
+    for options in [&[][..], &["--dry-run"], &with_key, &[&with_key[..], &["--dry-run"]].concat()] {
+        let arguments = [&["export", "cancel", &prefix][..], options].concat();
+        let printed = fleet.run(&arguments).await;
+        assert!(printed.contains("already") && !printed.contains("deleted"), "{printed}");
+    }
     fleet.resume("worker-1");
     fleet.close().await;
 }

@@ -113,6 +113,16 @@ async fn a_downloaded_export_proves_itself_to_any_program() {
     assert_eq!(verified(&[accepted.address(), "--records"]).await, valid());
     let manifest_url = accepted.address().replace("/download?", "/manifest.json?");
     assert_eq!(verified(&[&manifest_url]).await, valid());
+    // An address that the gateway refuses proves nothing about the export.
+    let wrong_signature = accepted.address().replace("signature=", "signature=x");
+    let wrong_prefix = accepted.address().replace(prefix.as_str(), &format!("{prefix}0"));
+    for address in [wrong_signature, wrong_prefix] {
+        let output = longshore(&["export", "verify", &address, "--json"]).await;
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{address}: {error}");
+        assert!(output.stdout.is_empty() && error.contains("404"), "{address}: {error}");
+        fleet.assert_no_secret_in("an error", &error);
+    }
 
     let directory = downloaded(&fleet, &api, prefix, "downloaded").await;
     let mut names: Vec<String> = fs::read_dir(&directory)

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use crate::support::api::{Api, EXPORT};
 use crate::support::checker::{self, ExpectedExport};
 use crate::support::fleet::{Backend, Fleet};
+use crate::support::process;
 use crate::support::storage::TestStorage;
 use crate::support::workspace::WorkspaceFile;
 
@@ -146,6 +147,28 @@ async fn an_audience_and_all_users_are_exported() {
     let (prefix, url) = accepted(&api, &nobody).await;
     assert_eq!(api.done(&prefix).await["users"]["total"], 0);
     assert_eq!(downloaded(&api, &url.unwrap()).await, BTreeSet::new());
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_finds_a_segment_by_its_name() {
+    let (fleet, api) = with_users(Backend::Embedded, workspace("acme")).await;
+    let run = async |segment: &str| {
+        let mut command = process::command(fleet.directory(), fleet.environment());
+        command.args(["export", "run", "--fields", "external_id", "--dry-run", "--json"]);
+        command.args(["--segment", segment, "--url", fleet.base(), "--key", api.key()]);
+        process::output(command).await
+    };
+    for segment in ["Gold", &GOLD.to_string()] {
+        let output = run(segment).await;
+        assert_eq!(output.status.code(), Some(0), "{segment}: {output:?}");
+        let estimate: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(estimate["users"]["estimated"], USERS / 10, "{segment}: {estimate}");
+    }
+    let output = run("Silver").await;
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("longshore segments list"), "{error}");
     fleet.close().await;
 }
 

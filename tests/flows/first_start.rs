@@ -2,7 +2,8 @@
 //! and message of `/docs`.
 
 use std::collections::BTreeMap;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Output, Stdio};
 
 use regex::Regex;
 use reqwest::header::ACCEPT;
@@ -143,7 +144,9 @@ async fn the_front_page_is_html_for_browsers_and_json_for_programs() {
             let there = client.get(format!("{}{path}", fleet.base())).send().await;
             assert_eq!(there.expect("a response").status(), StatusCode::OK, "{path}");
         }
-        assert!(body["health"].as_str().is_some_and(|text| text.contains("/readyz")), "{body}");
+        let health = body["health"].as_str().expect("a text");
+        let ops = &fleet.ops_addresses()[0];
+        assert!(health.contains("/readyz") && health.contains(ops.as_str()), "{body}");
     }
     let page = get(Some("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")).await;
     assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
@@ -212,6 +215,49 @@ async fn the_first_steps_of_the_reference_work() {
     })
     .await;
     fleet.close().await;
+}
+
+/// The output of a command in a directory, without settings.
+async fn output_in(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = process::command(directory, &BTreeMap::new());
+    command.args(arguments);
+    process::output(command).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_of_a_new_installation_lists_every_migration_and_creates_nothing() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let output = output_in(directory.path(), &["migrate", "--check", "--json"]).await;
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let check: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(check["schema"], 0, "{check}");
+    let last = check["steps"].as_array().and_then(|steps| steps.last()).expect("a step");
+    assert_eq!(last["version"], check["own_schema"], "{check}");
+    let output = output_in(directory.path(), &["migrate", "--check"]).await;
+    assert!(String::from_utf8_lossy(&output.stdout).contains("longshore migrate"), "{output:?}");
+    let created = std::fs::read_dir(directory.path()).expect("the directory").count();
+    assert_eq!(created, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_names_the_runbook_of_a_damaged_store() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let output = output_in(directory.path(), &["migrate"]).await;
+    assert!(output.status.success(), "{output:?}");
+    let data = directory.path().join("longshore-data");
+    for file in ["store.db-wal", "store.db-shm"] {
+        let _ = std::fs::remove_file(data.join(file));
+    }
+    std::fs::write(data.join("store.db"), "damaged ".repeat(1_000)).expect("the file is written");
+    let output = output_in(directory.path(), &["doctor", "--json"]).await;
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let findings = String::from_utf8_lossy(&output.stdout).into_owned();
+    let findings = findings.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    let failed: Vec<Value> = findings.filter(|finding: &Value| finding["ok"] == false).collect();
+    let is_named = |finding: &Value| {
+        finding["fix"].as_str().is_some_and(|fix| fix.contains("restore-backup.md"))
+    };
+    assert!(!failed.is_empty() && failed.iter().all(is_named), "{failed:?}");
 }
 
 /// The words of a line that are the same in every run.

@@ -1,5 +1,6 @@
 //! Messages: from the call, the schedule or the purchase that starts them to a real receiver.
 
+mod campaign_previews;
 mod cancelling;
 mod channels;
 mod conversions;
@@ -8,6 +9,7 @@ mod crashes;
 mod dispatch;
 mod dispatch_commands;
 mod dispatches_api;
+mod dry_runs;
 mod email_templates;
 mod erasing;
 mod external_data;

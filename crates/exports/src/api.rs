@@ -16,7 +16,7 @@ use super::request::{
 };
 use super::{
     Audience, Job, allowed_signers, callback, destination, download, dry_run, ids, intake, list,
-    notifications, record_schema, rows, status, warnings,
+    notifications, record_schema, repeat, rows, status, warnings,
 };
 use crate::app::App as ExportsApp;
 use crate::dry_run::DescribedDryRun;
@@ -50,6 +50,7 @@ pub fn routes() -> Routes<App> {
         .merge(ids::routes())
         .merge(list::routes())
         .merge(status::routes())
+        .merge(repeat::routes())
         .merge(download::routes())
         .merge(record_schema::routes())
         .merge(allowed_signers::routes())
@@ -63,8 +64,6 @@ fn describe(
     permission: &'static str,
     about: &str,
 ) -> Operation {
-    let with_prefix =
-        || json!({ "parameters": { "object_prefix": "$response.body#/object_prefix" } });
     let files = "One JSON object per line, in files of up to 5,000 users unless `users_per_file` \
                  is set. The files go to `destination`. By default, they go to the workspace's own \
                  storage: Azure if it is the default destination, else S3. Without own storage, \
@@ -72,13 +71,12 @@ fn describe(
                  POST to it when the export ends.\n\nEach request creates a new export, unless it \
                  repeats the `Idempotency-Key` of an earlier request. With `dry_run`, it creates \
                  nothing: the response estimates the export, and an `Idempotency-Key` has no effect.";
-    Operation::new(Method::POST, id, TAG, title)
+    let operation = Operation::new(Method::POST, id, TAG, title)
         .by(Access::Key(permission))
         .about(format!("{about} {files}"))
         .repeatable()
-        .returns::<Accepted<'static>>(StatusCode::CREATED, "The export is accepted.")
-        .with_link("exportStatus", with_prefix())
-        .with_link("cancelExport", with_prefix())
+        .returns::<Accepted<'static>>(StatusCode::CREATED, "The export is accepted.");
+    status::with_links(operation)
         .returns::<DescribedDryRun>(StatusCode::OK, "The estimate, if `dry_run` is true.")
         .with_example(dry_run::example())
 }
@@ -179,7 +177,7 @@ async fn respond(
 /// The response to a request.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ExportAccepted")]
-struct Accepted<'a> {
+pub(super) struct Accepted<'a> {
     message: SuccessText,
     /// A random UUID, and the Unix seconds of the request.
     object_prefix: &'a str,
@@ -273,7 +271,7 @@ pub(super) async fn resolve(
     Ok((workspace, audience, segment_id))
 }
 
-fn created_response(
+pub(super) fn created_response(
     app: &App,
     job: &Job,
     mut warnings: Vec<String>,
@@ -291,7 +289,7 @@ fn created_response(
 
 /// Checks whether the job exists after a failed commit: if only the response was lost, an error
 /// would make the client request a second export.
-async fn confirm(app: &App, job: &Job, error: ApiError) -> Result<(), ApiError> {
+pub(super) async fn confirm(app: &App, job: &Job, error: ApiError) -> Result<(), ApiError> {
     if matches!(error, ApiError::Unavailable(_)) {
         let mut tx = app.request_queue.snapshot().await?;
         if rows::load(&mut tx, job.id).await?.is_some() {

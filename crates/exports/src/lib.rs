@@ -11,7 +11,7 @@
 //! | [`api`], [`request`], `destination`, `warnings` | the endpoints; the request and its checks |
 //! | [`status`], `list` | the status; cancelling; the list |
 //! | [`overview`], `list_rows` | the operator's list, over all workspaces |
-//! | [`repeat`] | requests an ended export again, for an operator |
+//! | [`repeat`] | requests an ended export again, for a customer or an operator |
 //! | [`dry_run`], `dry_run_rows` | estimates an export instead of creating it; counts and samples a segment |
 //! | [`events`], `streams`, `watched`, [`app`] | the status as server-sent events; the state that streams share |
 //! | [`ids`] | the records of named users, in a response |
@@ -158,6 +158,11 @@ impl State {
     /// Whether the job has ended.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Done | Self::Failed | Self::Cancelled)
+    }
+
+    /// The states of jobs that have not ended.
+    pub fn unfinished() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|state| !state.is_final())
     }
 }
 

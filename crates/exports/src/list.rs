@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::api::TAG;
 use super::audience::{CONTROL_GROUP, PERMISSIONS, SEGMENT};
 use super::status::{Status, example_status};
-use super::{Job, rows};
+use super::{Job, State as JobState, rows};
 use gateway::app::App;
 use gateway::paging::{self, CURSOR};
 use gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter};
@@ -28,23 +28,29 @@ fn describe_list() -> Operation {
     Operation::new(Method::GET, "listExports", TAG, "List exports, newest first")
         .by(Access::AnyKey(&PERMISSIONS))
         .takes_cursor("exports")
+        .in_query(
+            "state",
+            "Only exports in this state.",
+            json!({ "enum": JobState::ALL.map(JobState::name) }),
+        )
         .returns::<Page>(StatusCode::OK, "A page.")
         .with_example(
             json!({ "exports": [example_status()], "next_cursor": "MTc5NTI0OTc2ODkxMCAwMWEx" }),
         )
 }
 
-/// `GET /users/export?limit&cursor`: newest first.
+/// `GET /users/export?limit&cursor&state`: newest first.
 async fn list(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     RawQuery(query): RawQuery,
 ) -> Result<axum::Json<Page>, ApiError> {
-    let (limit, after) =
-        read_page(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
+    let query = query.as_deref().unwrap_or_default();
+    let (limit, after) = read_page(query).map_err(ApiError::Invalid)?;
     let visible = rows::Visible {
         of_control_group: caller.has_permission(CONTROL_GROUP),
         of_segments: caller.has_permission(SEGMENT),
+        state: read_state(query).map_err(ApiError::Invalid)?,
     };
     let mut tx = app.request_queue.snapshot().await?;
     let jobs = rows::latest(&mut tx, caller.workspace.id, visible, after, limit).await?;
@@ -59,6 +65,12 @@ async fn list(
 fn read_page(query: &str) -> Result<(i64, rows::ListPosition), String> {
     let after = parameter(query, "cursor", CURSOR, read_cursor)?;
     Ok((paging::limit(query)?, after.unwrap_or(rows::ListPosition::START)))
+}
+
+/// The state of the exports to list, if the query has one.
+fn read_state(query: &str) -> Result<Option<JobState>, String> {
+    let names = JobState::ALL.map(JobState::name).join(", ");
+    parameter(query, "state", &format!("one of {names}"), JobState::from_name)
 }
 
 /// A page of the list.
@@ -88,6 +100,17 @@ fn read_cursor(text: &str) -> Option<rows::ListPosition> {
 mod tests {
     use super::*;
     use crate::{Audience, Format};
+
+    #[test]
+    fn a_state_is_one_of_the_names() {
+        assert_eq!(read_state("limit=1"), Ok(None));
+        for state in JobState::ALL {
+            assert_eq!(read_state(&format!("state={}", state.name())), Ok(Some(state)));
+        }
+        for wrong in ["state=", "state=Failed", "state=x", "state=done&state=failed"] {
+            assert!(read_state(wrong).unwrap_err().starts_with("state "), "{wrong}");
+        }
+    }
 
     #[test]
     fn cursors_survive_a_round_trip() {

@@ -42,6 +42,8 @@ store::text_enum! {
         Stalled = "stalled",
         /// Its rate is far below that of the latest exports.
         Slow = "slow",
+        /// It takes longer than `export_late_after` of the workspace.
+        Late = "late",
     }
 }
 
@@ -51,6 +53,8 @@ pub struct Filter {
     pub workspace: Option<i32>,
     /// Empty: any.
     pub states: Vec<State>,
+    /// Only exports in progress with one of these marks. Empty: any export.
+    pub marks: Vec<Mark>,
     pub audience: Option<AudienceKind>,
     /// The first and the last time of the request, in milliseconds since the epoch.
     pub since: Option<i64>,
@@ -76,8 +80,11 @@ pub struct ListedExport {
     /// Tasks of the export that workers hold now. Absent after the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks_held: Option<i64>,
+    /// The first of its marks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
+    #[serde(skip)]
+    marks: Vec<Mark>,
     /// The error with the operator's details. Not included in the list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_detail: Option<String>,
@@ -100,8 +107,25 @@ pub async fn list(
     tx: &mut Tx,
     filter: &Filter,
 ) -> Result<Vec<ListedExport>, StoreError> {
-    let jobs = list_rows::list(tx, filter).await?;
-    listed(app, tx, jobs).await
+    if filter.marks.is_empty() {
+        let jobs = list_rows::list(tx, filter).await?;
+        return listed(app, tx, jobs).await;
+    }
+    // The database does not know the marks. Few exports are in progress.
+    let mut filter = filter.clone();
+    if filter.states.is_empty() {
+        filter.states = State::unfinished().collect();
+    }
+    filter.states.retain(|state| !state.is_final());
+    if filter.states.is_empty() {
+        return Ok(Vec::new());
+    }
+    let limit = std::mem::replace(&mut filter.limit, u32::MAX);
+    let jobs = list_rows::list(tx, &filter).await?;
+    let mut exports = listed(app, tx, jobs).await?;
+    exports.retain(|export| export.marks.iter().any(|mark| filter.marks.contains(mark)));
+    exports.truncate(limit as usize);
+    Ok(exports)
 }
 
 /// The export of any workspace with that prefix.
@@ -133,12 +157,17 @@ async fn listed(
     let describe = |(job, progress): (Job, Progress)| {
         let is_open = !progress.state.is_final();
         let tasks_held = is_open.then(|| held_claims.get(&job.id).copied().unwrap_or(0));
+        let marks = match tasks_held {
+            Some(held) => marks(&job, &progress, held, usual_rate, now),
+            None => Vec::new(),
+        };
         ListedExport {
             workspace: name(job.workspace_id).unwrap_or_default(),
             status: Status::new(app, &job, &progress).without_urls(),
             audience_kind: AudienceKind::from(&job.audience),
             tasks_held,
-            mark: tasks_held.and_then(|held| mark(&job, &progress, held, usual_rate, now)),
+            mark: marks.first().copied(),
+            marks,
             error_detail: None,
             job,
             progress,
@@ -147,21 +176,25 @@ async fn listed(
     Ok(jobs.into_iter().map(describe).collect())
 }
 
-/// The mark of an export in progress.
-fn mark(
+/// The marks of an export in progress, the most urgent one first.
+fn marks(
     job: &Job,
     progress: &Progress,
     tasks_held: i64,
     usual_rate: Option<f64>,
     now: i64,
-) -> Option<Mark> {
+) -> Vec<Mark> {
     let is_old = |since: i64| now.saturating_sub(since) >= MARKED_AFTER;
-    if tasks_held == 0 && is_old(job.requested_at) {
-        return Some(Mark::Stalled);
-    }
-    let users_per_second = rate(progress, now)?.users_per_second;
-    let is_slow = usual_rate.is_some_and(|usual| users_per_second * SLOW_DIVISOR < usual);
-    (is_slow && progress.started_at.is_some_and(is_old)).then_some(Mark::Slow)
+    let is_stalled = tasks_held == 0 && is_old(job.requested_at);
+    let is_below_usual = rate(progress, now)
+        .zip(usual_rate)
+        .is_some_and(|(rate, usual)| rate.users_per_second * SLOW_DIVISOR < usual);
+    let is_slow = is_below_usual && progress.started_at.is_some_and(is_old);
+    [(is_stalled, Mark::Stalled), (is_slow, Mark::Slow), (progress.late_at.is_some(), Mark::Late)]
+        .into_iter()
+        .filter(|(is_set, _)| *is_set)
+        .map(|(_, mark)| mark)
+        .collect()
 }
 
 /// The median of users per second.
@@ -222,13 +255,17 @@ mod tests {
             manifest_sha256: None,
             error: None,
         };
-        let mark = |held, usual, now| mark(&job, &progress, held, usual, now);
+        let late = Progress { late_at: Some(90_000), ..progress.clone() };
+        let marks_of = |held, usual, now| marks(&job, &progress, held, usual, now);
         let now = 100_000;
-        assert_eq!(mark(1, None, now), None);
-        assert_eq!(mark(1, Some(399.0), now), None);
-        assert_eq!(mark(1, Some(401.0), now), Some(Mark::Slow));
-        assert_eq!(mark(0, None, now), Some(Mark::Stalled));
+        assert_eq!(marks_of(1, None, now), []);
+        assert_eq!(marks_of(1, Some(399.0), now), []);
+        assert_eq!(marks_of(1, Some(401.0), now), [Mark::Slow]);
+        assert_eq!(marks_of(0, None, now), [Mark::Stalled]);
         // Too early for either.
-        assert_eq!(mark(0, Some(100_000.0), 59_999), None);
+        assert_eq!(marks_of(0, Some(100_000.0), 59_999), []);
+        assert_eq!(marks(&job, &late, 1, None, now), [Mark::Late]);
+        let all = marks(&job, &late, 0, Some(401.0), now);
+        assert_eq!(all, [Mark::Stalled, Mark::Slow, Mark::Late]);
     }
 }

@@ -48,6 +48,12 @@ pub(super) fn prefix_in_path(operation: Operation) -> Operation {
     )
 }
 
+/// Adds what can be done with the export that a response names.
+pub(super) fn with_links(operation: Operation) -> Operation {
+    let prefix = json!({ "parameters": { "object_prefix": "$response.body#/object_prefix" } });
+    operation.with_link("exportStatus", prefix.clone()).with_link("cancelExport", prefix)
+}
+
 pub(super) fn example_status() -> Value {
     json!({
         "object_prefix": PREFIX, "state": JobState::Done.name(), "audience": "segment",

@@ -8,6 +8,8 @@
 //!    └──<── resend ──<── delivered │ given_up
 //! ```
 //!
+//! `resend` makes a pending delivery due at once, unless a worker makes an attempt at it.
+//!
 //! A delivery is sent at least once, with one `webhook-id`. Every status except 2xx is retried,
 //! including 410: a proxy in front of a receiver that moves can return it. A receiver that no
 //! longer exists costs only a few requests an hour for a day.
@@ -42,7 +44,7 @@ use runtime::config::Config;
 use runtime::fairness::{SLOT_BYTES, SharedMemory};
 use runtime::kinds;
 use runtime::outbound::shown;
-use store::claims::{self, ClaimError, Job};
+use store::claims::{self, ClaimError, Expedited, Job};
 use store::{StoreError, Tx, from_row, text_enum};
 
 pub use attempt::{give_up_after_deadline, run};
@@ -115,6 +117,8 @@ pub struct Delivery {
     /// May hold secrets: [`shown_url`](Self::shown_url) is for printing.
     #[serde(serialize_with = "serialize_shown")]
     pub url: String,
+    /// May have addresses that need no key: [`shown_body`](Self::shown_body) is for printing.
+    #[serde(serialize_with = "serialize_shown_body")]
     pub body: String,
     /// The job of its claim: the workspace's deliveries to the receiver.
     #[serde(skip)]
@@ -156,6 +160,11 @@ impl Delivery {
         shown_receiver(&self.url)
     }
 
+    /// The body without the signatures of download addresses.
+    pub fn shown_body(&self) -> String {
+        without_signatures(&self.body)
+    }
+
     async fn offer(&self, tx: &mut Tx) -> Result<(), StoreError> {
         let job = Job::new(self.workspace_id, self.job).to_receiver(receiver(&self.url));
         claims::offer(tx, kinds::DELIVERY, job, self.item, Duration::ZERO).await
@@ -164,6 +173,24 @@ impl Delivery {
 
 fn serialize_shown<S: Serializer>(url: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&shown_receiver(url))
+}
+
+fn serialize_shown_body<S: Serializer>(body: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&without_signatures(body))
+}
+
+/// Replaces the signatures of the download addresses in a text.
+fn without_signatures(text: &str) -> String {
+    const PARAMETER: &str = "signature=";
+    let is_signature = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '%');
+    let mut parts = text.split(PARAMETER);
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(is_signature);
+        let mask = if rest.len() < part.len() { "***" } else { "" };
+        shown.extend([PARAMETER, mask, rest]);
+    }
+    shown
 }
 
 /// The receiver of a URL without secrets: an email address, or a server.
@@ -205,8 +232,13 @@ pub enum DeliveryError {
     Store(#[from] StoreError),
     #[error("unknown delivery {0}")]
     Unknown(Uuid),
-    #[error("delivery {0} is still pending: it is retried automatically")]
-    Pending(Uuid),
+    #[error("delivery {0} is being sent now: see its result with `longshore deliveries show`")]
+    InProgress(Uuid),
+    #[error(
+        "delivery {0} waits for the delivery before it about the same subject: resend that one, \
+         see `longshore deliveries list --subject`"
+    )]
+    Waiting(Uuid),
 }
 
 impl Retry for DeliveryError {
@@ -214,7 +246,8 @@ impl Retry for DeliveryError {
         match self {
             Self::Claim(error) => error.can_retry(),
             Self::Store(error) => error.can_retry(),
-            Self::Unknown(_) | Self::Pending(_) => false,
+            Self::InProgress(_) => true,
+            Self::Unknown(_) | Self::Waiting(_) => false,
         }
     }
 
@@ -222,7 +255,7 @@ impl Retry for DeliveryError {
         match self {
             Self::Claim(error) => error.needs_newer_version(),
             Self::Store(error) => error.needs_newer_version(),
-            Self::Unknown(_) | Self::Pending(_) => false,
+            Self::Unknown(_) | Self::InProgress(_) | Self::Waiting(_) => false,
         }
     }
 }
@@ -274,7 +307,8 @@ async fn offer_next(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Sends an ended delivery again, with the same `webhook-id` and a new time limit.
+/// Sends an ended delivery again, or a pending one at once, with the same `webhook-id` and a new
+/// time limit.
 pub async fn resend(app: &App, id: Uuid) -> Result<(), DeliveryError> {
     let mut tx = app.store.write().await?;
     let delivery = rows::by_id(&mut tx, id).await?.ok_or(DeliveryError::Unknown(id))?;
@@ -283,13 +317,19 @@ pub async fn resend(app: &App, id: Uuid) -> Result<(), DeliveryError> {
     Ok(())
 }
 
-/// Makes an ended delivery pending, and offers it to the workers.
+/// Makes an ended delivery pending, and offers it to the workers; makes a pending one due.
 async fn reopen(app: &App, tx: &mut Tx, delivery: &Delivery) -> Result<(), DeliveryError> {
     let now = app.clock.now_ms();
-    if !rows::reopen(tx, delivery.id, now, now + retry_ms(&app.config)).await? {
-        return Err(DeliveryError::Pending(delivery.id));
+    let retry_until = now + retry_ms(&app.config);
+    if rows::reopen(tx, delivery.id, now, retry_until).await? {
+        return Ok(delivery.offer(tx).await?);
     }
-    Ok(delivery.offer(tx).await?)
+    // The claim first: the end of an attempt locks both in this order.
+    match claims::expedite(tx, kinds::DELIVERY, delivery.job, delivery.item).await? {
+        Expedited::Due => Ok(rows::expedite(tx, delivery.id, now, retry_until).await?),
+        Expedited::Held => Err(DeliveryError::InProgress(delivery.id)),
+        Expedited::Missing => Err(DeliveryError::Waiting(delivery.id)),
+    }
 }
 
 /// The receiver of a URL: the same for one scheme, host and port, so that a slow receiver delays no
@@ -354,6 +394,20 @@ mod tests {
             ("no address?token=hidden123", "***"),
         ] {
             assert_eq!(shown(url), expected);
+        }
+    }
+
+    #[test]
+    fn a_shown_body_has_no_signatures() {
+        for (body, expected) in [
+            (r#"{"success":true}"#, r#"{"success":true}"#),
+            (
+                r#"{"url":"https://h/download?signature=dqIqj_f-o","m":"https://h/m?signature=x%3D&a=1"}"#,
+                r#"{"url":"https://h/download?signature=***","m":"https://h/m?signature=***&a=1"}"#,
+            ),
+            ("<https://h/d?signature=é|d> signature=", "<https://h/d?signature=é|d> signature="),
+        ] {
+            assert_eq!(without_signatures(body), expected);
         }
     }
 

@@ -15,13 +15,15 @@ use super::{ApiError, Code};
 use kit::json::{self, JsonFields, MARK};
 use kit::words::about_field;
 
-/// Fields that select users in some request of this API or of its family. A request that does not
-/// read such a field is rejected: if the field were ignored like any other unknown one, the request
-/// would concern other users than the sender meant.
-const SELECTORS: [&str; 26] = [
+/// Fields that limit some request of this API or of its family: they select its users, or make it a
+/// dry run. A request that does not read such a field is rejected: if the field were ignored like any
+/// other unknown one, the request would concern other users than the sender meant, or have an effect
+/// that the sender did not want.
+const SELECTORS: [&str; 27] = [
     "aliases_to_identify",
     "audience",
     "custom_audience",
+    "dry_run",
     "email",
     "email_address",
     "email_addresses",
@@ -74,7 +76,7 @@ fn read_with<'a, T: Deserialize<'a>>(
     read.map_err(|FieldError { path, code, text }| ApiError::Field(code, about_field(&path, &text)))
 }
 
-/// Rejects a field that selects users in other requests.
+/// Rejects a field that limits other requests.
 pub fn check_selector(name: &str) -> Result<(), ApiError> {
     if SELECTORS.contains(&name) {
         Err(ApiError::invalid_field(format!("{name} {NO_SELECTOR}")))
@@ -83,11 +85,11 @@ pub fn check_selector(name: &str) -> Result<(), ApiError> {
     }
 }
 
-/// The first of an object's fields that selects users in other requests, has a value and is not
-/// `known`.
+/// The first of an object's fields that limits other requests, has a value and is not `known`.
 pub fn unsupported_selector<'f>(fields: &'f JsonFields<'_>, known: &[&str]) -> Option<&'f str> {
-    // An empty array selects nobody.
-    let is_set = |value: &RawValue| !matches!(&*json::compacted(value.get()), "null" | "[]");
+    // An empty array selects nobody, and false is no dry run.
+    let is_set =
+        |value: &RawValue| !matches!(&*json::compacted(value.get()), "null" | "[]" | "false");
     let mut set = fields.0.iter().filter(|(_, value)| is_set(value)).map(|(name, _)| name.as_ref());
     set.find(|name| SELECTORS.contains(name) && !known.contains(name))
 }
@@ -238,9 +240,12 @@ impl Unknown {
     /// Checks the fields of a type with these names.
     fn check(self, fields: &Map<String, Value>, names: &[&str]) -> Read<()> {
         let Self::Selectors(others) = self else { return Ok(()) };
-        // An empty array selects nobody.
-        let is_set =
-            |value: &Value| !value.is_null() && value.as_array().is_none_or(|all| !all.is_empty());
+        // An empty array selects nobody, and false is no dry run.
+        let is_set = |value: &Value| match value {
+            Value::Null | Value::Bool(false) => false,
+            Value::Array(elements) => !elements.is_empty(),
+            _ => true,
+        };
         let is_known = |name: &str| names.contains(&name) || others.contains(&name);
         let selector = SELECTORS
             .into_iter()

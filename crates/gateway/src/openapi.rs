@@ -117,12 +117,12 @@ impl Routes {
     pub fn documented(self, config: &Config, openapi_30: &str) -> Self {
         let document = self.document(config);
         let openapi_30 = with_settings(openapi_30, &document);
-        self.merge(own_routes(document.to_string(), openapi_30.to_string()))
+        self.merge(own_routes(document.to_string(), openapi_30.to_string(), config))
     }
 
     /// The document of [`documented`](Self::documented).
     pub fn document(&self, config: &Config) -> Value {
-        let own = own_routes(String::new(), String::new()).operations;
+        let own = own_routes(String::new(), String::new(), config).operations;
         document::document(self.operations.iter().chain(&own), &self.webhooks, config)
     }
 }
@@ -137,7 +137,7 @@ fn with_settings(openapi_30: &str, document: &Value) -> Value {
 }
 
 /// The routes that serve the document in both versions, the page that shows it, and the front page.
-fn own_routes(document: String, openapi_30: String) -> Routes {
+fn own_routes(document: String, openapi_30: String, config: &Config) -> Routes {
     let serve = |text: Static, name: HeaderName, value: HeaderValue| {
         let header = [(name, value)];
         get(async move |headers: HeaderMap| (header, text.response(&headers)))
@@ -148,7 +148,7 @@ fn own_routes(document: String, openapi_30: String) -> Routes {
     let html = Static::new("text/html; charset=utf-8", page::html());
     let script = Static::compressed("text/javascript; charset=utf-8", page::SCRIPT_GZIP);
     Routes::new()
-        .route("/", front_page::route(), [front_page::operation()])
+        .route("/", front_page::route(config.ops.listen), [front_page::operation()])
         .route(
             "/openapi.json",
             serve(json, CONTENT_SECURITY_POLICY, deny_all.clone()),

@@ -88,9 +88,12 @@ pub use message_rows::erase_user;
 pub use part::{give_up as give_up_part, run as run_part};
 pub use plan::{give_up as give_up_plan, plan};
 pub(crate) use recipient_rows::{
-    RecipientMessage, count_in_flight, count_outcomes, page as recipients, wait_for_batches,
+    RecipientMessage, count_in_flight, count_outcomes, page as recipients,
 };
-pub use recipient_rows::{RecipientPosition, count_users as count_recipients};
+pub use recipient_rows::{
+    RecipientPosition, SendToRecipients, count_users as count_recipients, sends_to_recipients,
+    wait_for_batches,
+};
 pub use report::{Report, store_reports};
 pub(crate) use report_rows::{MAX_SUMMED_DISPATCHES, SendTotals, send_totals};
 pub use report_rows::{Receipt, Statistics, receipts, sent_at, statistics};

@@ -13,7 +13,7 @@ mod list;
 pub mod recipients;
 pub mod send;
 mod statistics;
-mod status;
+pub mod status;
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;

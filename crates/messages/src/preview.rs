@@ -17,17 +17,22 @@ use super::api::fill_email;
 use super::content::{Content, Message, MessageSource, Messages, Problem};
 use super::external::{Answers, External, RenderError, RenderTime};
 use super::personalization::{Scope, Unsubscribe, names};
-use super::recipient::{Members, Properties, User};
+use super::recipient::{Members, Properties};
 use super::request::{self, MessageProblem};
 use crate::app::App;
-use gateway::formats::{Errors, Identifier, SuccessText, UserAlias, first_of};
+use content::campaigns::{self, Campaign};
+use gateway::formats::{Errors, Identifier, SuccessText, first_of};
 use gateway::openapi::Tag;
-use gateway::workspaces::settings;
+use gateway::workspaces::Channel;
+use gateway::workspaces::settings::{self, Settings};
 use gateway::{self, Access, ApiError, Caller, JsonText, Operation, Routes, fields};
 use kit::json::{Tree, TreeObject};
+use people::users::mentions::Mention;
 use people::users::profile::Field;
 use people::users::recipient::{CustomAttributes, Recipient};
-use people::users::rows::{For, find_identifiers, find_users};
+use people::users::rows::For;
+use people::users::selector::{self, UserSelector};
+use runtime::outbound;
 
 const PERMISSION: &str = "templates.preview";
 
@@ -75,6 +80,24 @@ pub struct Preview {
     /// Keys and values from `message_extras`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub message_extras: BTreeMap<String, String>,
+}
+
+impl Preview {
+    /// Hides what a campaign declares for its receiver alone: the values of headers, and the URL of a
+    /// webhook after its host, which some receivers use as a password.
+    fn hide_secrets(&mut self) {
+        let Some(Value::Object(message)) = &mut self.rendered else { return };
+        for name in ["headers", "request_headers"] {
+            if let Some(Value::Object(headers)) = message.get_mut(name) {
+                headers.values_mut().for_each(|value| *value = outbound::HIDDEN.into());
+            }
+        }
+        if self.channel == Some(Channel::Webhook.name())
+            && let Some(url) = message.get_mut("url")
+        {
+            *url = outbound::shown(url.as_str().unwrap_or_default()).into();
+        }
+    }
 }
 
 /// Renders as for sending. Adds warnings for external data that is not available.
@@ -135,6 +158,19 @@ pub async fn preview(
     }
 }
 
+/// The messages that a campaign or Canvas declares, whatever its state, and the errors of those that
+/// would not be sent. None if it declares no messages.
+pub fn declared(campaign: &Campaign, settings: &Settings) -> Option<(Content, Vec<Problem>)> {
+    let messages = match campaign.kind {
+        campaigns::Kind::Transactional => campaign.email(settings)?,
+        campaigns::Kind::Api | campaigns::Kind::Triggered | campaigns::Kind::Canvas => {
+            campaign.messages()?.clone()
+        }
+    };
+    let (content, _, problems) = Content::read(&messages, MessageSource::Stored, settings);
+    Some((content, problems))
+}
+
 /// The routes of templates.
 pub fn routes() -> Routes<App> {
     let route = gateway::protected(PERMISSION, post(handle));
@@ -147,12 +183,13 @@ pub fn routes() -> Routes<App> {
         Method::POST,
         "previewTemplates",
         TAG,
-        "Render a template or message objects",
+        "Render a template, message objects or a campaign",
     )
     .by(Access::Key(PERMISSION))
     .about(
         "Nothing is sent. Templates read catalogs and connected content as in real messages. \
-         Without a user, the profile has only the given `attributes`.",
+         Without a user, the profile has only the given `attributes`. With a `campaign_id`, it \
+         renders the messages that the campaign declares, also if it is paused or archived.",
     )
     .takes::<PreviewRequest>(
         "A template, for a user who does not exist",
@@ -168,31 +205,69 @@ pub fn routes() -> Routes<App> {
     }))
     .refuses_in::<Errors<'_, MessageProblem>>(StatusCode::BAD_REQUEST)
     .refuses(&invalid_template, "A template is invalid")
-    .refuses(&ApiError::invalid_field(UNKNOWN_USER), "The user does not exist");
+    .refuses(&unknown_user(EXTERNAL_USER_ID), "The user does not exist")
+    .refuses(&selector::several("email", &[Uuid::nil(), Uuid::max()]), "Several users have the address")
+    .refuses(&ApiError::invalid_field(UNKNOWN_CAMPAIGN), "The campaign does not exist");
     Routes::new().route("/templates/preview", route, [operation])
 }
 
-const UNKNOWN_USER: &str = "external_user_id does not match a user in this workspace";
-const TWO_USERS: &str = "external_user_id must not be set together with user_alias";
-const UNKNOWN_ALIAS: &str = "user_alias does not match a user in this workspace";
+const EXTERNAL_USER_ID: &str = "external_user_id";
+const UNKNOWN_CAMPAIGN: &str = "campaign_id does not match a campaign or Canvas in this workspace";
+const NO_MESSAGES: &str = "campaign_id: the campaign declares no messages";
 
-/// The template or the message objects to render, and the user.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(transform = first_of(&["template", "messages"]), extend("not" = {
-    "properties": {
-        "external_user_id": { "type": "string" }, "user_alias": { "type": "object" },
-    },
-    "required": ["external_user_id", "user_alias"],
-}))]
+fn unknown_user(field: &str) -> ApiError {
+    ApiError::invalid_field(format!("{field} does not match a user in this workspace"))
+}
+
+/// What to render, and the user.
+#[derive(JsonSchema)]
+#[schemars(
+    transform = first_of(&["template", "messages", "campaign_id"]),
+    extend("not" = { "anyOf": excluded() })
+)]
 pub(crate) struct PreviewRequest {
+    #[serde(flatten)]
+    _preview: PreviewFields,
+    #[serde(flatten)]
+    _user: UserSelector,
+}
+
+/// Fields that cannot be set together: a campaign and what it declares, and two users.
+fn excluded() -> Vec<Value> {
+    let users = [&[EXTERNAL_USER_ID][..], &selector::FIELDS[..]].concat();
+    let pairs = users.iter().enumerate().flat_map(|(position, first)| {
+        users[position + 1..].iter().map(move |second| (*first, *second))
+    });
+    let object = json!({ "type": "object" });
+    let form = |name: &str| match name {
+        "user_alias" | "messages" => object.clone(),
+        _ => json!({ "type": "string" }),
+    };
+    [("campaign_id", "template"), ("campaign_id", "messages")]
+        .into_iter()
+        .chain(pairs)
+        .map(|(first, second)| {
+            json!({
+                "properties": { first: form(first), second: form(second) },
+                "required": [first, second],
+            })
+        })
+        .collect()
+}
+
+/// What to render. The identifiers of the user are those of a [`UserSelector`].
+#[derive(Debug, Deserialize, JsonSchema)]
+struct PreviewFields {
     /// A single template.
     #[schemars(length(max = MAX_SOURCE))]
     template: Option<String>,
     /// Ignored if there is a `template`.
     messages: Option<Messages>,
+    /// A campaign or Canvas of the workspace, whose declared messages are rendered. Not allowed
+    /// together with `template` or `messages`.
+    campaign_id: Option<String>,
+    /// The `external_id` of the user. At most one identifier is allowed.
     external_user_id: Option<Identifier>,
-    /// Not allowed together with `external_user_id`.
-    user_alias: Option<UserAlias>,
     /// Fields of the profile for this preview only. Unknown names are custom attributes.
     attributes: Option<Properties>,
     event_properties: Option<Properties>,
@@ -221,16 +296,23 @@ async fn handle(
     let workspace_id = caller.workspace.id;
     let mut members = body.object_in_place(&app)?;
     fill_email(&app, workspace_id, &mut members).await?;
-    let PreviewRequest {
+    selector::rename_alias(&mut members, caller.workspace.aliases.service_id.as_deref());
+    let (preview_fields, user) = fields::read_both::<PreviewFields, UserSelector>(&members)?;
+    let PreviewFields {
         template,
         messages,
+        campaign_id,
         external_user_id,
-        user_alias,
         attributes,
         event_properties,
         api_trigger_properties,
         canvas_entry_properties,
-    } = fields::read(&members)?;
+    } = preview_fields;
+    if campaign_id.is_some() && (template.is_some() || messages.is_some()) {
+        let text = "campaign_id must not be set together with template or messages";
+        return Err(ApiError::invalid_field(text));
+    }
+    let user = mention(external_user_id.as_ref(), &user)?;
     let settings = settings::find(&app, workspace_id).await?;
     let text = template.map(|source| {
         app.cores.compute_here(|| {
@@ -242,9 +324,18 @@ async fn handle(
         })
     });
     let text = text.transpose()?;
-    let (content, errors) = match &text {
-        Some(_) => (Content::default(), Vec::new()),
-        None => {
+    let is_declared = campaign_id.is_some();
+    let (content, errors) = match (&text, campaign_id) {
+        (Some(_), _) => (Content::default(), Vec::new()),
+        (None, Some(id)) => {
+            let campaign = find_campaign(&app, workspace_id, &id).await?;
+            let declared = app.cores.compute_here(|| declared(&campaign, &settings));
+            let (content, problems) =
+                declared.ok_or_else(|| ApiError::invalid_field(NO_MESSAGES))?;
+            let errors = problems.into_iter().map(MessageProblem::from).collect();
+            (content, errors)
+        }
+        (None, None) => {
             let messages = messages.as_ref().map(|Messages(messages)| messages);
             app.cores
                 .compute_here(|| request::contents(messages, MessageSource::Send, &settings))
@@ -252,15 +343,9 @@ async fn handle(
         }
     };
     let properties = |given: Option<Properties>| given.map(|Properties(properties)| properties);
-    let (service_id, mut profile, mut custom) = match (external_user_id, user_alias) {
-        (Some(_), Some(_)) => return Err(ApiError::invalid_field(TWO_USERS)),
-        (Some(id), None) => {
-            find_profile(&app, workspace_id, User::ExternalUserId(id), UNKNOWN_USER).await?
-        }
-        (None, Some(alias)) => {
-            find_profile(&app, workspace_id, User::UserAlias(alias), UNKNOWN_ALIAS).await?
-        }
-        (None, None) => (None, Map::new(), CustomAttributes::default()),
+    let (service_id, mut profile, mut custom) = match user {
+        Some(user) => find_profile(&app, workspace_id, user).await?,
+        None => (None, Map::new(), CustomAttributes::default()),
     };
     if let Some(attributes) = properties(attributes) {
         custom = add_attributes(&mut profile, custom.get(), &attributes).into();
@@ -284,7 +369,11 @@ async fn handle(
     let (mut previews, mut warnings) = (Vec::new(), Vec::new());
     let text = text.as_ref().map(Draft::Text);
     for draft in text.into_iter().chain(content.messages().iter().map(Draft::Message)) {
-        previews.push(preview(&external, draft, &subject, &mut warnings).await);
+        let mut preview = preview(&external, draft, &subject, &mut warnings).await;
+        if is_declared {
+            preview.hide_secrets();
+        }
+        previews.push(preview);
     }
     Ok(Json(Previewed { message: SuccessText::Success, previews, errors, warnings }))
 }
@@ -292,26 +381,45 @@ async fn handle(
 fn invalid_template(error: impl std::borrow::Borrow<template::TemplateError>) -> ApiError {
     let error = error.borrow();
     let problem = Problem { path: "template".into(), text: error.to_string(), is_fatal: true };
-    request::rejected(
-        problem.to_string(),
-        &[MessageProblem { text: problem.text, path: problem.path }],
-    )
+    request::rejected(problem.to_string(), &[problem.into()])
+}
+
+/// The user of a request, which has at most one: the field, and the users that it mentions.
+fn mention<'r>(
+    external_user_id: Option<&'r Identifier>,
+    user: &'r UserSelector,
+) -> Result<Option<(&'static str, Mention<'r>)>, ApiError> {
+    let id = external_user_id.map(|Identifier(id)| (EXTERNAL_USER_ID, Mention::ExternalId(id)));
+    let mut mentions = id.into_iter().chain(user.mentions());
+    match (mentions.next(), mentions.next()) {
+        (Some((first, _)), Some((second, _))) => {
+            let text = format!("{first} must not be set together with {second}");
+            Err(ApiError::invalid_field(text))
+        }
+        (only, _) => Ok(only),
+    }
+}
+
+/// The campaign or Canvas with that id, also if it is paused or archived.
+async fn find_campaign(app: &App, workspace: i32, id: &str) -> Result<Campaign, ApiError> {
+    let unknown = || ApiError::invalid_field(UNKNOWN_CAMPAIGN);
+    let id = Uuid::try_parse(id).map_err(|_| unknown())?;
+    let mut tx = app.request_queue.snapshot().await?;
+    let campaign = campaigns::by_id(&mut tx, workspace, id).await?;
+    tx.commit().await?;
+    campaign.ok_or_else(unknown)
 }
 
 /// The stored profile of a user.
 async fn find_profile(
     app: &App,
     workspace: i32,
-    user: User,
-    unknown: &str,
+    user: (&str, Mention<'_>),
 ) -> Result<(Option<Uuid>, Members, CustomAttributes), ApiError> {
-    let (kind, value) = user.key();
     let mut tx = app.request_queue.snapshot().await?;
-    let identifiers = find_identifiers(&mut tx, workspace, kind, &[&value]).await?;
-    let ids: Vec<Uuid> = identifiers.into_iter().map(|found| found.service_id).collect();
-    let users = find_users(&mut tx, workspace, &ids, For::Reading).await?;
+    let found = selector::find(&mut tx, workspace, user, For::Reading).await?;
     tx.commit().await?;
-    let user = users.first().ok_or_else(|| ApiError::invalid_field(unknown))?;
+    let user = found.ok_or_else(|| unknown_user(user.0))?;
     let Recipient { service_id, profile, custom } = Recipient::read(user.service_id, &user.doc)
         .map_err(|error| {
             ApiError::Internal(format!("users.doc of {}: {error}", user.service_id))

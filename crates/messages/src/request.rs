@@ -201,6 +201,12 @@ pub struct MessageProblem {
     pub path: String,
 }
 
+impl From<Problem> for MessageProblem {
+    fn from(Problem { path, text, .. }: Problem) -> Self {
+        Self { text, path }
+    }
+}
+
 /// The checked fields that both kinds of requests have, and the messages that can be sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckedSend {
@@ -358,8 +364,7 @@ pub(crate) fn contents(
     let fatal = problems.iter().find(|problem| problem.is_fatal).map(Problem::to_string);
     let first = problems.first().map(|problem| format!("{NO_MESSAGE}: {problem}"));
     let problems = problems.into_iter().take(MAX_PROBLEMS);
-    let problems = problems.map(|Problem { path, text, .. }| MessageProblem { text, path });
-    let problems: Vec<MessageProblem> = problems.collect();
+    let problems: Vec<MessageProblem> = problems.map(MessageProblem::from).collect();
     match fatal {
         Some(message) => Err(rejected(message, &problems)),
         None if accepted.is_empty() => Err(match first {

@@ -113,6 +113,7 @@ pub async fn verify(
 ) -> Result<Report, VerifyError> {
     let name = format!("{object_prefix}{MANIFEST_SUFFIX}");
     let Some(bytes) = source.read(&name, MAX_MANIFEST).await? else {
+        source.check_address().await?;
         let missing = Difference::new(name, DifferenceKind::Missing, "");
         return Ok(Report::without_manifest(object_prefix, String::new(), missing));
     };

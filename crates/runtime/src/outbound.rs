@@ -12,7 +12,7 @@ pub mod signature;
 use url::Url;
 
 /// Replaces a secret in printed text.
-const HIDDEN: &str = "***";
+pub const HIDDEN: &str = "***";
 
 /// The scheme, host and port of a URL. The rest may be secret: some receivers use the path as a
 /// password.

@@ -1,8 +1,6 @@
 //! `POST /users/messages`: what a user got, and why not (docs/reference/api/user-messages.md). The
 //! identifier is in the body, because addresses in URLs get into the logs of proxies.
 
-use std::collections::BTreeSet;
-
 use axum::extract::State;
 use axum::http::{Method, StatusCode};
 use axum::routing::post;
@@ -23,8 +21,7 @@ use gateway::{self, Access, ApiError, Caller, JsonText, Operation, Routes, field
 use kit::clock::{serialize_optional_time, serialize_time};
 use kit::retry::Retry as _;
 use messages::dispatch::{self, DispatchError, Explanation, MessageOutcome, WhyNot};
-use people::users::mentions::{self, MentionError};
-use people::users::rows::{For, find_users};
+use people::users::rows::For;
 use people::users::selector::{self, UserSelector};
 use store::Tx;
 
@@ -33,9 +30,6 @@ pub use crate::user_message_rows::{Key, UserMessage, page};
 const PERMISSION: &str = "users.messages";
 
 const TAG: Tag = Tag { name: "Messages of users", about: "What a user got, and why not." };
-
-/// The ids of users with the same address that an error names.
-const NAMED_USERS: usize = 10;
 
 /// The outcomes that only transactional emails have.
 const TRANSACTIONAL: [transactional::State; 2] =
@@ -73,7 +67,10 @@ fn describe() -> Operation {
             }],
             "next_cursor": "WzE3OTUyNDk3Njg5MTBd",
         }))
-        .refuses(&several("email", &[Uuid::nil(), Uuid::max()]), "The address is of several users")
+        .refuses(
+            &selector::several("email", &[Uuid::nil(), Uuid::max()]),
+            "The address is of several users",
+        )
         .refuses(&no_user("email"), "No user of this workspace has the identifier")
         .refuses(&no_dispatch(), "No dispatch of this workspace has the dispatch_id")
 }
@@ -84,16 +81,6 @@ fn no_user(field: &str) -> ApiError {
 
 fn no_dispatch() -> ApiError {
     ApiError::NotFound("No dispatch has this dispatch_id".into())
-}
-
-fn several(field: &str, ids: &[Uuid]) -> ApiError {
-    let texts: Vec<String> = ids.iter().take(NAMED_USERS).map(Uuid::to_string).collect();
-    let more = if ids.len() > NAMED_USERS { ", …" } else { "" };
-    ApiError::Invalid(format!(
-        "{} users have this {field}. Use a service_id: {}{more}",
-        ids.len(),
-        texts.join(", ")
-    ))
 }
 
 // The request --------------------------------------------------------------------------------
@@ -308,15 +295,7 @@ async fn list(
 /// The only user with an identifier.
 async fn find(tx: &mut Tx, workspace: i32, user: &UserSelector) -> Result<FoundUser, ApiError> {
     let (field, mention) = user.mention()?;
-    let found = mentions::find(tx, workspace, &[mention]).await.map_err(|error| match error {
-        error @ MentionError::TooMany => ApiError::Invalid(error.to_string()),
-        MentionError::Store(error) => error.into(),
-    })?;
-    let ids: Vec<Uuid> = found.into_iter().flatten().collect::<BTreeSet<_>>().into_iter().collect();
-    let [id] = ids[..] else {
-        return Err(if ids.is_empty() { no_user(field) } else { several(field, &ids) });
-    };
-    let stored = find_users(tx, workspace, &[id], For::ReadingKeys).await?.pop();
+    let stored = selector::find(tx, workspace, (field, mention), For::ReadingKeys).await?;
     let stored = stored.ok_or_else(|| no_user(field))?;
     Ok(FoundUser { service_id: stored.service_id, external_id: stored.external_id })
 }
@@ -426,13 +405,5 @@ mod tests {
         assert_eq!(entry("sent", Some(Done), Some(1)), expected("sent", None));
         assert_eq!(entry("bounced", None, Some(1)), expected("bounced", None));
         assert_eq!(entry("processing", None, None), expected("processing", None));
-    }
-
-    #[test]
-    fn few_of_many_users_are_named() {
-        let ids: Vec<Uuid> = (0..20).map(Uuid::from_u128).collect();
-        let text = several("phone", &ids).message().into_owned();
-        assert!(text.starts_with("20 users have this phone"), "{text}");
-        assert_eq!(text.matches("00000000-").count(), NAMED_USERS, "{text}");
     }
 }

@@ -231,6 +231,48 @@ pub async fn bring_forward(
     Ok(())
 }
 
+/// What [`expedite`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expedited {
+    Due,
+    /// A worker holds the row, or has lost it and not returned it. The row stays as it is.
+    Held,
+    Missing,
+}
+
+/// Makes an existing row due now, as if it had never been claimed.
+pub async fn expedite(
+    tx: &mut Tx,
+    kind: Kind,
+    job: Uuid,
+    item: i64,
+) -> Result<Expedited, StoreError> {
+    let due_at = now(tx).await?;
+    let updated = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE claims SET due_at = CASE WHEN due_at < $4 THEN due_at ELSE $4 END, attempt = 0
+             WHERE kind = $1 AND job = $2 AND item = $3 AND owner IS NULL",
+        )
+        .bind(kind.name())
+        .bind(job)
+        .bind(item)
+        .bind(due_at)
+    );
+    if updated == 1 {
+        tx.offers(kind);
+        return Ok(Expedited::Due);
+    }
+    let sql = "SELECT item FROM claims WHERE kind = $1 AND job = $2 AND item = $3";
+    let found: Option<i64> = on!(tx, c => sqlx::query_scalar(sql)
+        .bind(kind.name())
+        .bind(job)
+        .bind(item)
+        .fetch_optional(c)
+        .await?);
+    Ok(if found.is_some() { Expedited::Held } else { Expedited::Missing })
+}
+
 async fn insert(
     tx: &mut Tx,
     kind: Kind,

@@ -64,6 +64,13 @@ impl Schema {
     /// Whether this program may run on it; the error says what to run.
     fn check_supported(self) -> Result<Self, StoreError> {
         let Self { at, own, .. } = self;
+        if at == 0 {
+            return Err(StoreError::Version(
+                "there is no installation yet: run `longshore migrate` of this version, which \
+                 creates the database and the log"
+                    .into(),
+            ));
+        }
         if at < own {
             return Err(StoreError::Version(format!(
                 "the database is at schema {at} but this version needs {own}: run `longshore \
@@ -131,6 +138,14 @@ impl Migrations {
             steps: missing().map(|step| (step.version, step.description.to_string())).collect(),
             stops_older_programs: missing().any(|step| step.sql.as_str().contains(OLDEST)),
         })
+    }
+
+    /// The same for a database that does not exist.
+    pub fn pending_without_database(&self) -> Pending {
+        let steps: Vec<(i64, String)> =
+            self.names().map(|(version, name)| (version, name.to_owned())).collect();
+        let own = steps.iter().map(|(version, _)| *version).max().unwrap_or(0);
+        Pending { schema: Schema { at: 0, oldest: 0, own }, steps, stops_older_programs: false }
     }
 
     /// Applies the missing steps; none on a newer database that this program may run on. Safe to

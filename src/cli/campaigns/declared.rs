@@ -7,11 +7,10 @@ use crate::app::App;
 use crate::campaigns::{self, Campaign, Kind};
 use crate::cli::table::printable;
 use crate::cli::{CommandResult, PageArguments, WorkspaceArgument, ids, print, table, template};
-use crate::messages::content::{Content, MessageSource};
 use crate::messages::dispatch;
 use crate::messages::external::External;
-use crate::messages::preview::{Draft, Subject, preview};
-use crate::workspaces::settings;
+use crate::messages::preview::{Draft, Subject, declared, preview};
+use crate::workspaces::{Workspace, settings};
 use kit::json::{TreeObject, pretty};
 use store::Tx;
 
@@ -43,7 +42,7 @@ pub struct Preview {
     /// The id or the name of a campaign or Canvas
     #[arg(value_name = "CAMPAIGN")]
     campaign: String,
-    /// The user: an external_id, a service_id or an email
+    /// The user: an external_id, a service_id, an alias as LABEL:NAME, an email or a phone number
     #[arg(long, value_name = "USER")]
     user: String,
     #[command(flatten)]
@@ -103,8 +102,7 @@ fn channels(campaign: &Campaign) -> String {
 
 pub async fn show(app: &App, arguments: Show) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
-    let workspace = arguments.workspace.find(&mut tx).await?;
-    let campaign = find(&mut tx, workspace.id, &arguments.campaign).await?;
+    let (workspace, campaign) = find(&mut tx, &arguments.workspace, &arguments.campaign).await?;
     let results = dispatch::statistics(&mut tx, workspace.id, Some(campaign.id)).await?;
     if arguments.json {
         let mut object = serde_json::to_value(&campaign)?;
@@ -123,7 +121,11 @@ pub async fn show(app: &App, arguments: Show) -> CommandResult {
         ("channels", table::optional(Some(table::text(channels(&campaign))))),
     ];
     println!("{}", table::fields(fields));
-    super::print_statistics(false, &results)?;
+    if results.is_empty() {
+        println!("no messages yet");
+    } else {
+        super::print_statistics(false, &results)?;
+    }
     println!("\n{}", printable(&pretty(&Value::Object(campaign.content).to_string())));
     Ok(())
 }
@@ -131,17 +133,12 @@ pub async fn show(app: &App, arguments: Show) -> CommandResult {
 /// Renders the messages of a campaign for a user; sends nothing.
 pub async fn show_preview(app: &App, arguments: Preview) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
-    let workspace = arguments.workspace.find(&mut tx).await?;
-    let campaign = find(&mut tx, workspace.id, &arguments.campaign).await?;
+    let (workspace, campaign) = find(&mut tx, &arguments.workspace, &arguments.campaign).await?;
     drop(tx);
     let user = template::recipient(app, workspace.id, &arguments.user).await?;
     let settings = settings::find(app, workspace.id).await?;
-    let messages = match campaign.kind {
-        Kind::Transactional => campaign.email(&settings),
-        Kind::Api | Kind::Triggered | Kind::Canvas => campaign.messages().cloned(),
-    };
-    let messages = messages.ok_or_else(|| format!("{} declares no messages", campaign.name))?;
-    let (content, _, problems) = Content::read(&messages, MessageSource::Stored, &settings);
+    let (content, problems) = declared(&campaign, &settings)
+        .ok_or_else(|| format!("{} declares no messages", campaign.name))?;
     let subject = Subject {
         profile: user.profile,
         custom: user.custom,
@@ -180,9 +177,16 @@ pub async fn show_preview(app: &App, arguments: Preview) -> CommandResult {
     print::all_done(unsent, all, "messages would not be sent")
 }
 
-/// The campaign or Canvas with an id or a name.
-async fn find(tx: &mut Tx, workspace: i32, text: &str) -> CommandResult<Campaign> {
-    let all = campaigns::stored(tx, workspace).await?;
-    let kind = ("campaign or Canvas", "campaigns list");
-    ids::find(all, text, kind, |campaign| (campaign.id, campaign.name.as_str()))
+/// The workspace, and its campaign or Canvas with an id or a name.
+pub async fn find(
+    tx: &mut Tx,
+    workspace: &WorkspaceArgument,
+    text: &str,
+) -> CommandResult<(Workspace, Campaign)> {
+    let found = workspace.find(tx).await?;
+    let all = campaigns::stored(tx, found.id).await?;
+    let list = workspace.command("campaigns list");
+    let kind = ("campaign or Canvas", list.as_str());
+    let campaign = ids::find(all, text, kind, |campaign| (campaign.id, campaign.name.as_str()))?;
+    Ok((found, campaign))
 }

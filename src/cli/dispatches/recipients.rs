@@ -7,20 +7,22 @@ use uuid::Uuid;
 
 use super::super::confirm::Consent;
 use super::super::ids::{dispatch_id, recipient_id};
-use super::super::table::{self, Cell, number, optional, state, text, time};
+use super::super::table::{Cell, number, optional, state, text, time};
 use super::super::{CommandResult, PageArguments, find_named};
 use super::unknown;
 use crate::app::App;
 use crate::gateway::ApiError;
 use crate::gateway::idempotency::Received;
 use crate::messages::dispatch::state::MessageOutcome;
-use crate::messages::dispatch::{self, RecipientPosition};
+use crate::messages::dispatch::{self, DispatchSummary, RecipientPosition, SendToRecipients};
 use crate::messages::dispatches::recipients::{Recipient, Request, page};
 use crate::messages::dispatches::send as sending;
-use crate::messages::order::Kind;
+use crate::messages::order::{Kind, Order};
 use crate::messages::request::MessageProblem;
 use crate::workspaces::only_or_named;
+use kit::clock::format_seconds;
 use kit::words::count;
+use store::Tx;
 
 /// Messages that are read at a time.
 const PAGE: u32 = 1_000;
@@ -30,8 +32,9 @@ pub struct Recipients {
     /// The dispatch_id
     #[arg(value_parser = dispatch_id)]
     id: Uuid,
-    /// Only messages with this current outcome; repeat it for several
-    #[arg(long, value_name = "OUTCOME")]
+    /// Only messages with this current outcome; several are separated by commas, or each has its own
+    /// --outcome
+    #[arg(long, value_name = "OUTCOME", value_delimiter = ',')]
     outcome: Vec<MessageOutcome>,
     #[command(flatten)]
     page: PageArguments,
@@ -45,20 +48,19 @@ pub async fn recipients(app: &App, arguments: Recipients) -> CommandResult {
     let found = dispatch::summary(&mut tx, id).await?.ok_or_else(|| unknown(id))?;
     let workspace = find_named(&mut tx, found.workspace.as_deref()).await?;
     let workspace = workspace.map_or(0, |workspace| workspace.id);
+    let rows = arguments.rows_to_read() as usize;
     let mut recipients: Vec<Recipient> = Vec::new();
     let mut next = Some(after.unwrap_or(RecipientPosition::START));
-    while let (Some(after), true) = (next, recipients.len() < arguments.limit as usize) {
-        let limit = i64::from(arguments.limit) - recipients.len() as i64;
+    while let (Some(after), true) = (next, recipients.len() < rows) {
+        let limit = (rows - recipients.len()) as i64;
         let request = Request { outcomes: outcomes.clone(), after, limit: limit.min(PAGE.into()) };
         let (more, after) = page(&mut tx, (workspace, id, found.state), &request).await?;
         recipients.extend(more);
         next = after;
     }
     let headers = ["ID", "USER", "OUTCOME", "TRIES", "SENT", "REASON"];
-    table::print(arguments.json, "recipients", headers, &recipients, row)?;
-    let last = || recipients.last().map(|recipient| recipient.position.to_string());
-    arguments.print_next(recipients.len(), last);
-    Ok(())
+    let id = |recipient: &Recipient| recipient.position.to_string();
+    arguments.print_page("recipients", headers, &recipients, id, row)
 }
 
 fn row(recipient: &Recipient) -> [Cell; 6] {
@@ -81,6 +83,10 @@ pub struct Send {
     /// input
     #[arg(long, value_name = "FILE")]
     request: PathBuf,
+    /// With the key of an earlier request, print its dispatch_id, and send nothing again. For 24
+    /// hours, as the header `Idempotency-Key` of the same request
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
     #[command(flatten)]
     consent: Consent,
     /// Print one JSON object: the new dispatch_id and the errors of messages that are not sent
@@ -90,8 +96,11 @@ pub struct Send {
 
 /// Sends to the recipients. The new dispatch is one transaction.
 pub async fn send(app: &App, arguments: Send) -> CommandResult {
-    let Send { id, request, consent, json } = arguments;
-    let Value::Object(fields) = read(&request)? else {
+    let Send { id, request, idempotency_key, consent, json } = arguments;
+    let body = read(&request)?;
+    let value =
+        serde_json::from_str(&body).map_err(|error| format!("{}: {error}", request.display()))?;
+    let Value::Object(fields) = value else {
         return Err(format!("{}: must be a JSON object", request.display()).into());
     };
     let mut tx = app.store.snapshot().await?;
@@ -103,49 +112,75 @@ pub async fn send(app: &App, arguments: Send) -> CommandResult {
         return Err(format!("{id} is {state}: wait for its end, or cancel it first").into());
     }
     let checked = sending::check(app, workspace, id, fields).await.map_err(message)?;
-    let received = Received { id: Uuid::now_v7(), at: app.clock.now_ms() };
-    let order = checked.order(Kind::Send, received, workspace, &Uuid::new_v4().to_string());
+    let key = idempotency_key.map(|key| sending::key(workspace, id, &key));
+    let key = key.transpose().map_err(message)?;
+    let request_id = Uuid::new_v4().to_string();
     let mut effects = Vec::new();
-    if let (true, Some(past)) = (consent.needs_effects(), &order.target.recipients_of) {
+    if consent.needs_effects() {
         let mut tx = app.store.snapshot().await?;
-        let users = dispatch::count_recipients(&mut tx, past).await?.unsigned_abs();
-        let channels: Vec<&str> = order.messages.keys().map(String::as_str).collect();
-        let channels = channels.join(", ");
-        effects.push(format!("sends a message by {channels} to {}", count(users, "user")));
+        effects = already_sent(&mut tx, workspace, &past).await?;
+        let received = Received { id: Uuid::now_v7(), at: app.clock.now_ms() };
+        let order = checked.order(Kind::Send, received, workspace, &request_id);
+        effects.push(effect(&mut tx, &order).await?);
         effects.extend(checked.problems.iter().map(not_sent));
     }
     if !consent.is_given(json, &effects)? {
         return Ok(());
     }
-    let mut tx = app.store.write().await?;
-    let past = dispatch::summary(&mut tx, id).await?.ok_or_else(|| unknown(id))?;
-    sending::begin(&mut tx, &past, &order).await.map_err(message)?;
-    tx.commit().await?;
+    let problems = checked.problems.clone();
+    let keyed = (key, body.as_bytes());
+    let response = sending::send_once(app, (workspace, id), Ok(checked), keyed, &request_id).await;
+    let response: Value = serde_json::from_str(&response.map_err(message)?.body)?;
     app.store.wake().flush().await;
-    let new = received.id.simple().to_string();
+    let new = response["dispatch_id"].as_str().unwrap_or_default();
     if json {
-        println!("{}", json!({ "dispatch_id": new, "errors": checked.problems }));
+        println!("{}", json!({ "dispatch_id": new, "errors": problems }));
         return Ok(());
     }
-    for problem in &checked.problems {
+    for problem in &problems {
         eprintln!("longshore: {}", not_sent(problem));
     }
     println!("sending as {new}: `longshore dispatches show {new}` shows its progress");
     Ok(())
 }
 
+/// The sends to the same recipients until now.
+async fn already_sent(
+    tx: &mut Tx,
+    workspace: i32,
+    past: &DispatchSummary,
+) -> CommandResult<Vec<String>> {
+    let sends = dispatch::sends_to_recipients(tx, workspace, past.id, past.accepted_at).await?;
+    let line = |send: SendToRecipients| {
+        let (id, at) = (send.id.simple(), format_seconds(send.accepted_at));
+        let outcomes: Vec<&str> = send.outcomes.iter().map(|outcome| outcome.name()).collect();
+        format!("already sent to them ({}): {id} at {at}", outcomes.join(", "))
+    };
+    Ok(sends.into_iter().map(line).collect())
+}
+
+/// What a send does. Users without an address get no message; they are not counted here.
+async fn effect(tx: &mut Tx, order: &Order) -> CommandResult<String> {
+    let users = match &order.target.recipients_of {
+        Some(past) => dispatch::count_recipients(tx, past).await?.unsigned_abs(),
+        None => 0,
+    };
+    let channels: Vec<&str> = order.messages.keys().map(String::as_str).collect();
+    let channels = channels.join(", ");
+    Ok(format!("sends a message by {channels} to up to {}", count(users, "user")))
+}
+
 fn not_sent(problem: &MessageProblem) -> String {
     format!("not sent: {}: {}", problem.path, problem.text)
 }
 
-fn read(path: &Path) -> CommandResult<Value> {
+fn read(path: &Path) -> Result<String, String> {
     let text = if path == Path::new("-") {
         std::io::read_to_string(std::io::stdin())
     } else {
         std::fs::read_to_string(path)
     };
-    let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?)
+    text.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The error of a request, as text.

@@ -10,6 +10,7 @@ use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
+use uuid::Uuid;
 
 use super::events::Events;
 use crate::cli::table::{Cell, number, optional, progress, state, text, time_in};
@@ -184,6 +185,18 @@ struct Page {
     next_cursor: Option<String>,
 }
 
+/// A segment of the workspace.
+#[derive(Deserialize)]
+pub struct ListedSegment {
+    pub id: Uuid,
+    pub name: String,
+}
+
+#[derive(Deserialize)]
+struct SegmentPage {
+    segments: Vec<ListedSegment>,
+}
+
 /// An HTTP client that waits neither for a dead host nor for a stream that stopped.
 pub(super) fn http_client() -> reqwest::ClientBuilder {
     reqwest::Client::builder()
@@ -241,6 +254,16 @@ impl Client {
             self.send(self.authorized(Method::POST, request_path(body)).json(body)).await?;
         let raw: Value = serde_json::from_slice(&response)?;
         Ok((DryRun::deserialize(&raw)?, raw))
+    }
+
+    /// Requests an ended export again.
+    pub async fn repeat(&self, prefix: &str) -> Result<(Requested, Value), ClientError> {
+        let path = format!("/users/export/{prefix}/repeat");
+        let response = self.send(self.authorized(Method::POST, &path)).await?;
+        let raw: Value = serde_json::from_slice(&response)?;
+        let requested = Requested::deserialize(&raw)?;
+        check_prefix(&requested.object_prefix, None)?;
+        Ok((requested, raw))
     }
 
     pub async fn status(&self, prefix: &str) -> Result<(Export, Value), ClientError> {
@@ -310,6 +333,21 @@ impl Client {
         }
         exports.truncate(limit);
         Ok(exports)
+    }
+
+    /// All segments of the workspace.
+    pub async fn segments(&self) -> Result<Vec<ListedSegment>, ClientError> {
+        let mut segments = Vec::new();
+        for page in 0_u32.. {
+            let path = format!("/segments/list?page={page}");
+            let response = self.send(self.authorized(Method::GET, &path)).await?;
+            let page: SegmentPage = serde_json::from_slice(&response)?;
+            if page.segments.is_empty() {
+                break;
+            }
+            segments.extend(page.segments);
+        }
+        Ok(segments)
     }
 
     /// Requests a file, or its rest after some bytes if its ETag is still the same. The URL needs no

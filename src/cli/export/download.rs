@@ -8,6 +8,7 @@ mod transfer;
 
 use std::path::{Path, PathBuf};
 
+use indicatif::HumanBytes;
 use serde_json::Value;
 use tokio::fs;
 use url::Url;
@@ -130,7 +131,11 @@ impl Task<'_> {
             .await
             .map_err(|error| format!("--output {}: {error}", self.directory.display()))?;
         let draft = folder.join(self.name(ARCHIVE_SUFFIX));
-        let mut progress = Progress::begin(Unit::Bytes);
+        let earlier = transfer::downloaded(&draft).await;
+        let mut progress = Progress::continue_after(Unit::Bytes, earlier);
+        if earlier > 0 {
+            progress.line(&format!("continuing an earlier download of {}", HumanBytes(earlier)));
+        }
         transfer::continue_download(self.client, self.url, &draft, |done, total| {
             progress.update("downloading", done, total);
         })

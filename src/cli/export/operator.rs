@@ -1,19 +1,19 @@
 //! The commands of operators, which read the database: exports of all workspaces.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use jiff::Timestamp;
 
-use super::cancellation;
+use super::{already_cancelled, cancellation, print_repeated};
 use crate::app::App;
 use crate::cli::confirm::Consent;
 use crate::cli::ids::object_prefix;
 use crate::cli::table::{self, Cell, fields, number, optional, progress, text, time, time_in};
-use crate::cli::{CommandResult, find_named, print, print_next};
-use crate::config::ConfigError;
-use crate::exports::overview::{self, AudienceKind, Filter, ListedExport};
+use crate::cli::times::{Moment, age, moment};
+use crate::cli::{CommandResult, UsageError, find_named, page_of, print, print_next};
+use crate::exports::overview::{self, AudienceKind, Filter, ListedExport, Mark};
 use crate::exports::{State, repeat, rows, state};
 use kit::clock::from_ms;
 use store::Tx;
+use uuid::Uuid;
 
 #[derive(clap::Args)]
 pub struct List {
@@ -23,6 +23,12 @@ pub struct List {
     /// Only exports in this state; repeat it for several (database only)
     #[arg(long = "state", value_name = "STATE", value_parser = states())]
     states: Vec<State>,
+    /// Only exports that have not ended: queued, planning, running or finishing (database only)
+    #[arg(long, conflicts_with = "states")]
+    active: bool,
+    /// Only exports in progress with this mark; repeat it for several (database only)
+    #[arg(long = "mark", value_name = "MARK", value_parser = marks())]
+    marks: Vec<Mark>,
     /// Only exports of this kind of audience (database only)
     #[arg(long, value_name = "KIND", value_parser = audiences())]
     audience: Option<AudienceKind>,
@@ -32,8 +38,8 @@ pub struct List {
     older_than: Option<i64>,
     /// Only exports that were requested at most this long ago, or since this time, such as
     /// 2026-11-25T00:00Z (database only)
-    #[arg(long, value_name = "AGE|TIME", value_parser = since)]
-    since: Option<Since>,
+    #[arg(long, value_name = "AGE|TIME", value_parser = moment)]
+    since: Option<Moment>,
     /// Maximum number of exports
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
@@ -43,33 +49,24 @@ pub struct List {
 }
 
 impl List {
-    /// Rejects filters that the API does not have.
-    pub fn check_for_api(&self) -> Result<(), ConfigError> {
+    /// Rejects filters that need the database.
+    pub fn check_for_api(&self) -> Result<(), UsageError> {
         let filters = [
             ("--workspace", self.workspace.is_some()),
             ("--state", !self.states.is_empty()),
+            ("--active", self.active),
+            ("--mark", !self.marks.is_empty()),
             ("--audience", self.audience.is_some()),
             ("--older-than", self.older_than.is_some()),
             ("--since", self.since.is_some()),
         ];
-        let problems: Vec<String> = filters
-            .into_iter()
-            .filter(|(_, is_set)| *is_set)
-            .map(|(name, _)| {
-                format!("{name} needs the database: omit --key, or unset LONGSHORE_KEY")
-            })
-            .collect();
-        if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
+        match filters.into_iter().find(|(_, is_set)| *is_set) {
+            Some((name, _)) => {
+                Err(UsageError(format!("{name} needs the database: add --key \"\"")))
+            }
+            None => Ok(()),
+        }
     }
-}
-
-/// The earliest time of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Since {
-    /// Milliseconds before now.
-    Age(i64),
-    /// Milliseconds since the epoch.
-    Time(i64),
 }
 
 fn states() -> impl TypedValueParser<Value = State> {
@@ -77,32 +74,14 @@ fn states() -> impl TypedValueParser<Value = State> {
         .try_map(|name| State::from_name(&name).ok_or("unknown state"))
 }
 
+fn marks() -> impl TypedValueParser<Value = Mark> {
+    PossibleValuesParser::new(Mark::ALL.map(Mark::name))
+        .try_map(|name| Mark::from_name(&name).ok_or("unknown mark"))
+}
+
 fn audiences() -> impl TypedValueParser<Value = AudienceKind> {
     PossibleValuesParser::new(AudienceKind::ALL.map(AudienceKind::name))
         .try_map(|name| AudienceKind::from_name(&name).ok_or("unknown kind of audience"))
-}
-
-/// An age in milliseconds.
-fn age(text: &str) -> Result<i64, String> {
-    let expected = || format!("{text:?} must be a number with the unit s, m, h or d, such as 2h");
-    let unit_ms = match text.chars().last() {
-        Some('s') => 1_000,
-        Some('m') => 60_000,
-        Some('h') => 3_600_000,
-        Some('d') => 86_400_000,
-        _ => return Err(expected()),
-    };
-    let number: u32 = text[..text.len() - 1].parse().map_err(|_| expected())?;
-    Ok(i64::from(number) * unit_ms)
-}
-
-fn since(text: &str) -> Result<Since, String> {
-    if let Ok(time) = text.parse::<Timestamp>() {
-        return Ok(Since::Time(time.as_millisecond()));
-    }
-    age(text)
-        .map(Since::Age)
-        .map_err(|error| format!("{error}, or a time such as 2026-11-25T00:00Z"))
 }
 
 pub async fn list(app: &App, arguments: List, json: bool) -> CommandResult {
@@ -119,14 +98,12 @@ pub async fn list(app: &App, arguments: List, json: bool) -> CommandResult {
     let filter = Filter {
         before,
         workspace: workspace.map(|workspace| workspace.id),
-        states: arguments.states,
+        states: if arguments.active { State::unfinished().collect() } else { arguments.states },
+        marks: arguments.marks,
         audience: arguments.audience,
-        since: arguments.since.map(|since| match since {
-            Since::Age(age) => now.saturating_sub(age),
-            Since::Time(time) => time,
-        }),
+        since: arguments.since.map(|since| since.at(now)),
         until: arguments.older_than.map(|age| now.saturating_sub(age)),
-        limit: arguments.limit,
+        limit: arguments.limit.saturating_add(1),
     };
     let exports = overview::list(&app.gateway, &mut tx, &filter).await?;
     let headers = [
@@ -141,9 +118,9 @@ pub async fn list(app: &App, arguments: List, json: bool) -> CommandResult {
         "MARK",
         "ERROR",
     ];
-    table::print(json, "exports", headers, &exports, |export| row(export, now))?;
-    let last = || Some(exports.last()?.job.object_prefix.clone());
-    print_next(exports.len(), filter.limit, last);
+    let (page, last) = page_of(&exports, arguments.limit);
+    table::print(json, "exports", headers, page, |export| row(export, now))?;
+    print_next(last.map(|export| export.job.object_prefix.clone()));
     Ok(())
 }
 
@@ -215,19 +192,27 @@ pub async fn cancel(app: &App, prefix: &str, consent: &Consent, json: bool) -> C
     if consent.needs_effects() {
         let mut tx = app.store.write().await?;
         // Not committed.
-        let export = cancel_in(app, &mut tx, prefix).await?;
+        let (export, was_cancelled) = cancel_in(app, &mut tx, prefix).await?;
         drop(tx);
-        let effect = format!("{} (workspace {})", cancellation(prefix), export.workspace);
-        if !consent.is_given(json, &[effect])? {
+        let workspace = export.workspace;
+        let effect = if was_cancelled {
+            already_cancelled(prefix)
+        } else {
+            format!("{} (workspace {workspace})", cancellation(prefix))
+        };
+        let is_asked = consent.is_dry_run() || !was_cancelled;
+        if is_asked && !consent.is_given(json, &[effect])? {
             return Ok(());
         }
     }
     let mut tx = app.store.write().await?;
-    let export = cancel_in(app, &mut tx, prefix).await?;
+    let (export, was_cancelled) = cancel_in(app, &mut tx, prefix).await?;
     tx.commit().await?;
     app.store.wake().flush().await;
     if json {
         println!("{}", serde_json::to_string(&export)?);
+    } else if was_cancelled {
+        println!("{}", already_cancelled(prefix));
     } else {
         let (workspace, state) = (&export.workspace, export.progress.state.name());
         println!(
@@ -237,7 +222,8 @@ pub async fn cancel(app: &App, prefix: &str, consent: &Consent, json: bool) -> C
     Ok(())
 }
 
-async fn cancel_in(app: &App, tx: &mut Tx, prefix: &str) -> CommandResult<ListedExport> {
+/// The export, and whether it was cancelled before.
+async fn cancel_in(app: &App, tx: &mut Tx, prefix: &str) -> CommandResult<(ListedExport, bool)> {
     let (job, _) = rows::by_prefix(tx, prefix).await?.ok_or_else(|| unknown(prefix))?;
     let is_cancelled = state::cancel(&app.gateway, tx, &job).await?;
     let export = overview::by_prefix(&app.gateway, tx, prefix).await?;
@@ -246,18 +232,16 @@ async fn cancel_in(app: &App, tx: &mut Tx, prefix: &str) -> CommandResult<Listed
         let state = export.progress.state.name();
         return Err(format!("{prefix} is {state} and can no longer be cancelled").into());
     }
-    Ok(export)
+    Ok((export, !is_cancelled))
 }
 
-/// Requests an ended export again, with the same request.
-pub async fn repeat(app: &App, prefix: &str, json: bool) -> CommandResult {
+/// Requests an ended export again, with the same request. Prints how to see its status with the
+/// `options` of this command.
+pub async fn repeat(app: &App, prefix: &str, options: &str, json: bool) -> CommandResult {
     let mut tx = app.store.write().await?;
-    let (job, progress) = rows::by_prefix(&mut tx, prefix).await?.ok_or_else(|| unknown(prefix))?;
-    if !progress.state.is_final() {
-        let state = progress.state.name();
-        return Err(format!("{prefix} is {state}: it can be repeated after its end").into());
-    }
-    let repeated = repeat::request_again(&app.gateway, &mut tx, &job).await;
+    let former = rows::by_prefix(&mut tx, prefix).await?.ok_or_else(|| unknown(prefix))?;
+    let request_id = Uuid::now_v7().to_string();
+    let repeated = repeat::request_again(&app.gateway, &mut tx, former, request_id).await;
     let repeated = repeated.map_err(|error| format!("{prefix}: {}", error.message()))?;
     let export = overview::by_prefix(&app.gateway, &mut tx, &repeated.object_prefix).await?;
     let export = export.ok_or_else(|| unknown(&repeated.object_prefix))?;
@@ -266,34 +250,11 @@ pub async fn repeat(app: &App, prefix: &str, json: bool) -> CommandResult {
     if json {
         println!("{}", serde_json::to_string(&export)?);
     } else {
-        println!("{}", repeated.object_prefix);
-        eprintln!("to see its status: longshore export status {}", repeated.object_prefix);
+        print_repeated(&repeated.object_prefix, options);
     }
     Ok(())
 }
 
 fn unknown(prefix: &str) -> String {
     format!("no export in this installation has the object_prefix {prefix}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ages_have_a_unit() {
-        assert_eq!(age("90s"), Ok(90_000));
-        assert_eq!(age("2h"), Ok(7_200_000));
-        assert_eq!(age("7d"), Ok(604_800_000));
-        for wrong in ["", "h", "2", "-2h", "2.5h", "2H", "2µ", "99999999999d"] {
-            assert!(age(wrong).is_err(), "{wrong:?}");
-        }
-    }
-
-    #[test]
-    fn since_takes_an_age_or_a_time() {
-        assert_eq!(since("30m"), Ok(Since::Age(1_800_000)));
-        assert_eq!(since("1970-01-01T00:00:01Z"), Ok(Since::Time(1_000)));
-        assert!(since("yesterday").is_err());
-    }
 }

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::client::{Client, ClientError, Export};
 use super::download::{self, print_result};
 use super::dry_run;
-use crate::cli::CommandResult;
 use crate::cli::progress::{Progress, Unit};
+use crate::cli::{CommandResult, ids};
 use crate::shutdown;
 
 /// Interval between checks of an export's state.
@@ -21,9 +22,9 @@ pub(super) struct Run {
     /// Fields to export: fields of the user record, custom_attributes or custom_attributes.<name>
     #[arg(long, value_delimiter = ',', required = true)]
     fields: Vec<String>,
-    /// Segment to export, by its id (see GET /segments/list); without it and --audience, the global
-    /// control group
-    #[arg(long, value_name = "ID")]
+    /// Segment to export, by its id or name; without it and --audience, the global control group. A
+    /// name needs a key with the permission segments.list
+    #[arg(long, value_name = "SEGMENT")]
     segment: Option<String>,
     /// File with the connected audience to export, as JSON; - reads standard input
     #[arg(long, value_name = "FILE", conflicts_with = "segment")]
@@ -57,7 +58,10 @@ pub(super) async fn run(client: &Client, run: Run, json: bool) -> CommandResult 
             .await
             .map_err(|error| format!("--output {output}: {error}"))?;
     }
-    let body = body(&run)?;
+    let mut body = body(&run)?;
+    if let Some(segment) = &run.segment {
+        body["segment_id"] = segment_id(client, segment).await?.into();
+    }
     if run.dry_run {
         return dry_run::run(client, body, json).await;
     }
@@ -87,10 +91,26 @@ pub(super) async fn run(client: &Client, run: Run, json: bool) -> CommandResult 
     print_result(&raw, Some(&file), json)
 }
 
+/// The id of the segment with an id or a name. The API checks whether an id exists.
+async fn segment_id(client: &Client, segment: &str) -> CommandResult<String> {
+    if Uuid::parse_str(segment).is_ok() {
+        return Ok(segment.to_owned());
+    }
+    let all = client.segments().await.map_err(|error| {
+        format!(
+            "--segment {segment}: cannot look up the name: {error}. `longshore segments list` shows \
+             the ids"
+        )
+    })?;
+    let found = ids::find(all, segment, ("segment", "segments list"), |segment| {
+        (segment.id, segment.name.as_str())
+    })?;
+    Ok(found.id.to_string())
+}
+
 fn body(run: &Run) -> CommandResult<Value> {
     let mut body = json!({ "fields_to_export": run.fields });
     let texts = [
-        ("segment_id", &run.segment),
         ("destination", &run.destination),
         ("output_format", &run.format),
         ("callback_endpoint", &run.callback),

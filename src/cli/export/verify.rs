@@ -73,7 +73,11 @@ pub(super) async fn run(arguments: Verify, as_json: bool) -> CommandResult {
     let target = Target::open(&arguments.target).await?;
     let trust = given.or_else(|| target.gateway());
     let trust = trust.ok_or_else(|| {
-        problem("set --allowed-signers or --public-key, or skip the signature with --unsigned")
+        problem(
+            "set --allowed-signers or --public-key, or skip the signature with --unsigned. The \
+             gateway serves the keys of a workspace at \
+             /.well-known/longshore/WORKSPACE/allowed_signers",
+        )
     })?;
     let prefixes = match &target.object_prefix {
         Some(prefix) => vec![prefix.clone()],

@@ -41,6 +41,35 @@ fn only_a_terminal_gets_a_long_text_below_its_row() {
 }
 
 #[test]
+fn a_missing_value_takes_no_line_below_its_row() {
+    let reason = "the relay refused the message ".repeat(4);
+    let rows = rows(&[("a name of forty columns, which is enough", 1, &reason), ("b", 2, "-")]);
+    let shown = table(HEADERS, &rows, Some(48));
+    let last = shown.lines().last().expect("a row");
+    assert!(last.starts_with('b') && last.ends_with('2'), "{shown}");
+    assert!(!shown.contains('-'), "{shown}");
+}
+
+#[test]
+fn a_table_wider_than_the_terminal_has_only_columns_that_inform() {
+    let headers = ["ID", "NEXT TRY", "WORKSPACE", "REASON"];
+    let row = |id: &str, workspace: &str, reason: &str| {
+        [text(id), optional(None), text(workspace), text(reason)]
+    };
+    let id = "0197b6a83c557e119a1f3f0f3c2d6e54";
+    let same = [row(id, "acme", "refused"), row(id, "acme", "-")];
+    let wide = table(headers, &same, Some(80));
+    assert!(wide.contains("NEXT TRY") && wide.contains("acme"), "{wide}");
+    assert_eq!(table(headers, &same, None), wide, "a pipe always gets all columns");
+    let narrow = table(headers, &same, Some(45));
+    assert_eq!(narrow.lines().count(), 3, "{narrow}");
+    assert!(!narrow.contains("NEXT TRY") && !narrow.contains("acme"), "{narrow}");
+    assert!(narrow.contains("refused"), "{narrow}");
+    let several = [row(id, "acme", "refused"), row(id, "beta", "refused")];
+    assert!(table(headers, &several, Some(45)).contains("beta"));
+}
+
+#[test]
 fn a_text_cannot_control_the_terminal() {
     let rows = rows(&[("a\r\nb\t\u{1b}[31m\u{9b}1m", 1, "\u{202e}x\u{2028}")]);
     let piped = table(HEADERS, &rows, None);

@@ -20,7 +20,6 @@ async fn a_wrong_id_is_answered_with_the_form_of_a_right_one() {
         &["dead-letters", "show", "nope"],
         &["dead-letters", "retry", "nope"],
         &["dead-letters", "discard", "nope"],
-        &["campaigns", "stats", "nope"],
         &["export", "status", "nope"],
         &["export", "cancel", "nope"],
         &["export", "download", "nope"],
@@ -94,6 +93,9 @@ async fn a_page_continues_after_the_last_row_of_the_previous_one() {
     assert!(text(&first.stderr).contains("--after +15550102"), "{}", text(&first.stderr));
     let next = fleet.run(&[&list[..], &["--after", "+15550102"]].concat()).await;
     assert_eq!(numbers(&next), ["+15550103"]);
+    let complete = fleet.command(&["invalid-numbers", "list", "--limit", "3", "--json"]).await;
+    assert_eq!(numbers(&text(&complete.stdout)).len(), 3);
+    assert_eq!(text(&complete.stderr), "", "a list that ends with its page does not continue");
     let wrong = fleet.command(&[&list[..], &["--after", "nope"]].concat()).await;
     assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong.stderr));
     fleet.close().await;

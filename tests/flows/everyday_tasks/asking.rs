@@ -82,6 +82,32 @@ async fn a_revocation_on_a_terminal_needs_a_yes() {
     assert!(confirmed.status.success() && !is_active().await, "{confirmed:?}");
 }
 
+/// As with `2>log`: whoever started it still sits at the terminal, and sees the question there.
+#[tokio::test(flavor = "multi_thread")]
+async fn redirected_output_does_not_skip_the_question() {
+    let directory = prepared().await;
+    for redirection in ["2>err.txt", ">out.txt", ">out.txt 2>err.txt"] {
+        let erase = format!("users delete ann {redirection}");
+        let refused = on_terminal(directory.path(), &erase, "n\n").await;
+        assert_eq!(refused.status.code(), Some(1), "{redirection}: {refused:?}");
+        let shown = String::from_utf8_lossy(&refused.stdout);
+        assert!(shown.contains("[y/N]"), "{redirection}: {shown}");
+        assert!(has_email(directory.path()).await, "{redirection}");
+    }
+    let confirmed = on_terminal(directory.path(), "users delete ann 2>err.txt", "y\n").await;
+    assert!(confirmed.status.success(), "{confirmed:?}");
+    assert!(!has_email(directory.path()).await);
+}
+
+/// There is nothing to lose.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erasure_of_nobody_does_not_ask() {
+    let directory = prepared().await;
+    let output = on_terminal(directory.path(), "users delete nobody", "").await;
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("[y/N]"), "{output:?}");
+}
+
 /// Only one that takes something away.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_import_that_removes_fields_asks_on_a_terminal() {
@@ -94,6 +120,21 @@ async fn an_import_that_removes_fields_asks_on_a_terminal() {
     let confirmed = on_terminal(directory.path(), "import fewer.ndjson", "y\n").await;
     assert!(confirmed.status.success(), "{confirmed:?}");
     assert!(!has_email(directory.path()).await);
+}
+
+/// A count that was not made is not a count of 0.
+#[tokio::test(flavor = "multi_thread")]
+async fn removed_fields_are_reported_only_where_they_were_counted() {
+    let directory = prepared().await;
+    let summary = async |arguments: &[&str]| {
+        let output = without_terminal(directory.path(), arguments).await;
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("a summary")
+    };
+    let dry = summary(&["import", "fewer.ndjson", "--json", "--dry-run"]).await;
+    assert_eq!(dry["removed"]["email"], 1, "{dry}");
+    let imported = summary(&["import", "fewer.ndjson", "--json"]).await;
+    assert!(imported.get("removed").is_none(), "{imported}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

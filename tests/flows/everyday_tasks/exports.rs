@@ -37,7 +37,8 @@ async fn commands_find_the_api_by_the_settings_of_the_processes() {
 
 async fn a_repeated_export_has_the_same_request(backend: Backend) {
     let fleet = Fleet::start(backend, &[]).await;
-    let api: Api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
+    let files = [WorkspaceFile::new("acme"), WorkspaceFile::new("beta")];
+    let [api, other]: [Api; 2] = fleet.apply(&files).await.try_into().ok().expect("two");
     let users = ["ann", "bob", "cid"].map(|id| json!({ "external_id": id }).to_string());
     fleet.import("acme", &users).await;
     let body = json!({ "fields_to_export": ["external_id"], "users_per_file": 2 });
@@ -52,6 +53,36 @@ async fn a_repeated_export_has_the_same_request(backend: Backend) {
     }
     let unknown = "1f0c7a52-3a55-4b0e-9d3e-6f1c5e2b7a10-1795249527";
     assert_eq!(fleet.command(&["export", "repeat", unknown]).await.status.code(), Some(1));
+    // With a key over the API, for the key's workspace only.
+    let repeat = async |key: &str| {
+        fleet.command(&["export", "repeat", second, "--url", fleet.base(), "--key", key]).await
+    };
+    let repeated = repeat(api.key()).await;
+    assert!(repeated.status.success(), "{repeated:?}");
+    let third = String::from_utf8(repeated.stdout).unwrap();
+    assert_ne!(third.trim(), second);
+    assert_eq!(api.done(third.trim()).await["users"], first_status["users"]);
+    let hint = String::from_utf8(repeated.stderr).unwrap();
+    let expected = format!("export status {} --url '{}' --key KEY", third.trim(), fleet.base());
+    assert!(hint.contains(&expected) && !hint.contains(api.key()), "{hint}");
+    assert_eq!(repeat(other.key()).await.status.code(), Some(1), "another workspace");
+    assert_eq!(repeat("no-key").await.status.code(), Some(1));
+    // The command in the hint works as it is, also where a key would select the API.
+    for key in [None, Some("key-of-another-installation")] {
+        let run = async |arguments: &[&str]| {
+            let mut command = process::command(fleet.directory(), fleet.environment());
+            command.args(arguments);
+            key.iter().for_each(|key| _ = command.env("LONGSHORE_KEY", key));
+            process::output(command).await
+        };
+        let repeated = run(&["export", "repeat", &first, "--key", ""]).await;
+        let hint = String::from_utf8(repeated.stderr).unwrap();
+        let (_, line) = hint.split_once(": longshore ").expect("a command");
+        let arguments: Vec<&str> =
+            line.split_whitespace().map(|word| word.trim_matches('"')).collect();
+        let shown = run(&arguments).await;
+        assert!(shown.status.success(), "{line}: {shown:?}");
+    }
     fleet.close().await;
 }
 

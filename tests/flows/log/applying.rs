@@ -466,7 +466,9 @@ async fn commands_manage_dead_letters_of_a_running_process() {
     let (ok, text) = command(&["dead-letters", "discard", "--all", "--dry-run"]).await;
     assert!(ok && text.contains(listed[1]["id"].as_str().unwrap()), "{text}");
     assert_eq!(buried(&running.app.store).await.len(), 1, "a dry run discards nothing");
-    assert!(command(&["dead-letters", "discard", "--all"]).await.0);
+    let (ok, text) = command(&["dead-letters", "discard", "--all", "--json"]).await;
+    let discarded = serde_json::json!({"discarded": [listed[1]["id"]], "failed": []});
+    assert!(ok && text.contains(&discarded.to_string()), "{text}");
     assert!(buried(&running.app.store).await.is_empty());
     running.stop().await;
 }

@@ -1,5 +1,6 @@
 //! A send is cancelled while its receiver is slow: once its state is `cancelled`, nothing more
-//! arrives, and its counts are those of the receiver.
+//! arrives, and its counts are those of the receiver. If its worker was lost, the messages that may
+//! have arrived are known.
 
 use std::collections::BTreeSet;
 
@@ -64,6 +65,7 @@ async fn cancel(backend: Backend, by: By) {
     assert_eq!(shown["state"], "cancelled", "{shown}");
     let count = |name: &str| shown[name].as_u64().unwrap() as usize;
     let messages: BTreeSet<&str> = arrived.iter().map(|sent| sent.id.as_str()).collect();
+    assert_eq!(shown["may_still_be_sent"], 0, "{shown}");
     assert!(arrived.len() < USERS, "the send was complete before it was cancelled");
     assert_eq!(count("sent"), messages.len(), "{shown}");
     assert_eq!(count("sent") + count("cancelled"), count("walked"), "{shown}");
@@ -72,4 +74,71 @@ async fn cancel(backend: Backend, by: By) {
     let Sending { fleet, receiver, .. } = sending;
     fleet.close().await;
     assert_eq!(receiver.received().len(), arrived.len(), "messages arrived later");
+}
+
+/// A worker is lost after its messages left and before it stored that. Everybody who got one is
+/// shown, either as sent or with the reason why that is unknown.
+#[cfg(debug_assertions)]
+async fn lose_the_worker(backend: Backend, name: &str) {
+    let settings = [
+        ("LONGSHORE_MESSAGES__PART_USERS", "20".to_owned()),
+        ("LONGSHORE_MESSAGES__BATCH_USERS", "6".to_owned()),
+        ("LONGSHORE_MESSAGES__PARTS_IN_FLIGHT", "2".to_owned()),
+        ("LONGSHORE_WORKER__LEASE_MS", "1000".to_owned()),
+    ];
+    let mut sending = Sending::start(backend, &settings, |_| Vec::new()).await;
+    let ids: Vec<String> = (0..90).map(|number| format!("u{number}")).collect();
+    let users: Vec<(&str, Option<&str>)> = ids.iter().map(|id| (id.as_str(), None)).collect();
+    sending.import(&users).await;
+    sending.fleet.kill(name);
+    sending.fleet.launch_with(name, &[("FAILPOINTS", "dispatch::sent@3=kill")]).await;
+    sending.fleet.ready(name).await;
+    let (_, schedule) = sending.schedule_soon(|due| json!({ "time": due.to_string() })).await;
+    sending.fleet.wait_until_exited(name).await;
+    let dispatch = sending.shown(&schedule).await["dispatch_id"].as_str().unwrap().to_owned();
+
+    sending.fleet.run(&["dispatches", "cancel", &dispatch]).await;
+    sending.fleet.launch(name).await;
+    let shown = async || -> Value {
+        let shown = sending.fleet.run(&["dispatches", "show", &dispatch, "--json"]).await;
+        serde_json::from_str(&shown).expect("JSON")
+    };
+    eventually("it is cancelled", || async { shown().await["state"] == "cancelled" }).await;
+    let arguments = ["dispatches", "recipients", &dispatch, "--limit", "1000", "--json"];
+    let printed = sending.fleet.run(&arguments).await;
+    let recipients: Vec<Value> =
+        printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let of = |outcome: &str, has_reason: bool| -> BTreeSet<String> {
+        let found = recipients.iter().filter(|recipient| {
+            recipient["outcome"] == outcome && recipient.get("reason").is_some() == has_reason
+        });
+        found.map(|found| found["external_user_id"].as_str().unwrap().to_owned()).collect()
+    };
+    let received: BTreeSet<String> = sending.sent().into_iter().map(|sent| sent.user).collect();
+    let (sent, uncertain) = (of("sent", false), of("cancelled", true));
+    assert!(sent.is_subset(&received), "{sent:?} {received:?}");
+    let unknown: BTreeSet<String> = received.difference(&sent).cloned().collect();
+    assert!(!unknown.is_empty() && unknown.is_subset(&uncertain), "{unknown:?} {uncertain:?}");
+    let shown = shown().await;
+    assert_eq!(shown["may_have_been_sent"], uncertain.len(), "{shown}");
+    let reason = shown["reasons"].as_array().expect("an array");
+    let reason = reason.iter().find(|reason| reason["state"] == "cancelled");
+    let reason = reason.unwrap_or_else(|| panic!("no reason: {shown}"));
+    assert_eq!(reason["messages"], uncertain.len(), "{shown}");
+    sending.fleet.close().await;
+}
+
+#[cfg(debug_assertions)]
+mod lost_workers {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_a_lost_worker_may_have_sent_is_shown_standalone() {
+        lose_the_worker(Backend::Embedded, "standalone").await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_a_lost_worker_may_have_sent_is_shown_in_a_fleet() {
+        lose_the_worker(Backend::Fleet(1), "worker-1").await;
+    }
 }

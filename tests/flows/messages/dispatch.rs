@@ -84,7 +84,9 @@ async fn named_users_get_a_message_each(world: World) {
     let said = world.place.run(&["campaigns", "stats", &unknown]).await;
     let error = String::from_utf8_lossy(&said.stderr);
     assert_eq!(said.status.code(), Some(1));
-    assert!(error.contains(&format!("unknown campaign or Canvas {unknown}")), "{error}");
+    assert!(error.contains("unknown campaign or Canvas") && error.contains(&unknown), "{error}");
+    let by_name = world.place.printed(&["campaigns", "stats", "Welcome", "--json"]).await;
+    assert_eq!(by_name, world.place.printed(&["campaigns", "stats", CAMPAIGN, "--json"]).await);
     let listed = world.place.printed(&["dispatches", "list"]).await;
     assert_eq!(listed.len(), 3, "{listed:?}");
     let first = world.place.printed(&["dispatches", "list", "--limit", "1", "--json"]).await;

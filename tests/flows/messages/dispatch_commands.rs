@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::sending::{Sending, message};
+use crate::support::api::answer;
 use crate::support::eventually;
 use crate::support::fleet::Backend;
 
@@ -46,6 +48,9 @@ async fn apologize(backend: Backend) {
     let recipients = ["dispatches", "recipients", &id];
     let sent = objects(&sending, &[&recipients[..], &["--outcome", "sent"]].concat()).await;
     assert_eq!(names(&sent), BTreeSet::from(["ann", "bob"]));
+    let arrived = ["--outcome", "sent,delivered"];
+    let arrived = objects(&sending, &[&recipients[..], &arrived].concat()).await;
+    assert_eq!(arrived, sent, "several outcomes are separated by commas");
     let failed = objects(&sending, &[&recipients[..], &["--outcome", "failed"]].concat()).await;
     assert!(failed.is_empty(), "{failed:?}");
     // In pages of one.
@@ -62,6 +67,15 @@ async fn apologize(backend: Backend) {
         after = next.or(after);
     }
     assert_eq!(names(&found), BTreeSet::from(["ann", "bob"]));
+    assert!(after.is_some_and(|after| found[0]["service_id"] == after.split('/').nth(1).unwrap()));
+
+    let list = ["dispatches", "list", "--since", "1h"];
+    assert_eq!(objects(&sending, &list).await.len(), 1);
+    assert_eq!(objects(&sending, &[&list[..], &["--until", "30m"]].concat()).await.len(), 0);
+    let reversed = sending.fleet.command(&[&list[..], &["--until", "2h"]].concat()).await;
+    assert_eq!(reversed.status.code(), Some(2), "{reversed:?}");
+    let canvas = [&list[..], &["--campaign", "Onboarding"]].concat();
+    assert_eq!(objects(&sending, &canvas).await.len(), 0, "the send has no campaign");
 
     let why = objects(&sending, &["messages", "cid", "--dispatch", &id, "--why"]).await;
     let reasons: Vec<&Value> = why.iter().map(|reason| &reason["why_not"]).collect();
@@ -72,9 +86,31 @@ async fn apologize(backend: Backend) {
     let send = ["dispatches", "send", &id, "--request", file.to_str().unwrap()];
     let dry = objects(&sending, &[&send[..], &["--dry-run"]].concat()).await;
     assert_eq!(dry[0]["dry_run"], true);
+    let effects = |dry: &[Value]| dry[0]["effects"].as_array().expect("effects").len();
+    let effects_before = effects(&dry);
     assert_eq!(objects(&sending, &["dispatches", "list"]).await.len(), 1, "nothing was sent");
-    objects(&sending, &send).await;
+    let keyed = [&send[..], &["--idempotency-key", "apology-1"]].concat();
+    let first = objects(&sending, &keyed).await;
     sending.at_rest(4).await;
+    assert_eq!(objects(&sending, &keyed).await, first);
+    let new = first[0]["dispatch_id"].as_str().expect("an id");
+    // The key is also that of the same request over HTTP.
+    let path = format!("/messages/dispatches/{id}/send");
+    let request = sending.api.request(Method::POST, &path).header("idempotency-key", "apology-1");
+    let request = request.header("content-type", "application/json");
+    let repeat = answer(request.body(apology)).await;
+    assert_eq!(
+        (repeat.status.as_u16(), &repeat.body["dispatch_id"]),
+        (201, &first[0]["dispatch_id"])
+    );
+    assert_eq!(objects(&sending, &["dispatches", "list"]).await.len(), 2, "it was sent once");
+    let dry = objects(&sending, &[&send[..], &["--dry-run"]].concat()).await;
+    assert_eq!(effects(&dry), effects_before + 1);
+    assert!(dry[0]["effects"][0].as_str().expect("a line").contains(new), "{dry:?}");
+    let other = json!({ "messages": message(&sending.receiver, "other") }).to_string();
+    sending.fleet.write_file("apology.json", other.as_bytes());
+    assert_eq!(sending.fleet.command(&keyed).await.status.code(), Some(1), "another request");
+    assert_eq!(objects(&sending, &["dispatches", "list"]).await.len(), 2);
     let sorry: BTreeSet<String> = sending
         .sent()
         .into_iter()

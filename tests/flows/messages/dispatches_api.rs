@@ -142,12 +142,15 @@ async fn is_shown(backend: Backend) {
         (&json!("News"), &json!("spring")),
         "{spring}"
     );
-    let audience = json!({ "type": "segment", "segment_id": SEGMENT, "is_limited": false });
+    let audience = json!({
+        "type": "segment", "segment_id": SEGMENT, "segment_name": "All", "is_limited": false,
+    });
     assert_eq!(spring["audience"], audience);
-    assert_eq!(spring["users"], json!({ "checked": 10, "total": 10 }));
+    assert_eq!(spring["users"], json!({ "checked": 10, "total": 10, "matched": 10 }));
     assert_eq!(spring["messages"]["sent"], 7, "{spring}");
     assert_eq!(found[0]["audience"]["type"], "users", "{page:?}");
     assert_eq!(found[0]["left_out"]["unknown"], 1, "{page:?}");
+    assert_eq!(found[0]["users"], json!({ "checked": 2, "total": 2, "matched": 1 }));
     for (query, count) in [
         (format!("campaign_id={CAMPAIGN}"), 1),
         (format!("campaign_id={SEGMENT}"), 0),
@@ -321,6 +324,7 @@ async fn is_stopped(backend: Backend) {
     assert_eq!(count("sent") + count("cancelled"), shown["users"]["checked"], "{shown}");
     assert!(count("sent") <= sent_then + most, "{sent_then} + {most}: {shown}");
     assert_eq!((count("waiting"), &shown["may_still_be_sent"]), (0, &json!(0)), "{shown}");
+    assert_eq!(shown["may_have_been_sent"], 0, "{shown}");
 
     // Those who got it, each once, also if the request is repeated.
     sending.receiver.clear_script();
@@ -334,7 +338,8 @@ async fn is_stopped(backend: Backend) {
     assert_eq!(sorry.keys().collect::<Vec<_>>(), wronged.keys().collect::<Vec<_>>());
     assert!(sorry.values().all(|ids| ids.len() == 1), "{sorry:?}");
     let total = wronged.len();
-    assert_eq!(apology["users"], json!({ "checked": total, "total": total }), "{apology}");
+    let all = json!({ "checked": total, "total": total, "matched": total });
+    assert_eq!(apology["users"], all, "{apology}");
     let audience = json!({
         "type": "recipients", "is_limited": false, "dispatch_id": wrong,
         "outcomes": ["sent", "delivered"],
@@ -380,10 +385,11 @@ async fn an_apology_is_for_recipients_who_still_exist() {
     let sorry: Vec<String> = ids.into_keys().collect();
     let shown = sending.dispatch(&id).await.body;
     assert_eq!(sorry, ["u0003"], "{shown}");
-    // A field that would select fewer users is not ignored.
-    let fewer = json!({ "external_user_ids": ["u0003"] });
-    let fewer = sending.follow_up(&wrong, "sorry", fewer, "fewer").await;
-    assert_eq!((fewer.status.as_u16(), &fewer.body["code"]), (400, &json!("invalid-field")));
+    // A field that would select fewer users, or send nothing, is not ignored.
+    for fewer in [json!({ "external_user_ids": ["u0003"] }), json!({ "dry_run": true })] {
+        let fewer = sending.follow_up(&wrong, "sorry", fewer, "fewer").await;
+        assert_eq!((fewer.status.as_u16(), &fewer.body["code"]), (400, &json!("invalid-field")));
+    }
 
     // The same by command; a dry run sends nothing.
     let body = json!({ "messages": message(&sending.receiver, "by command") });
@@ -457,7 +463,8 @@ mod crashes {
         assert_eq!(sorry.keys().cloned().collect::<BTreeSet<_>>(), expected);
         assert!(sorry.values().all(|ids| ids.len() == 1), "{sorry:?}");
         let total = USERS - 13;
-        assert_eq!(apology["users"], json!({ "checked": total, "total": total }), "{apology}");
+        let all = json!({ "checked": total, "total": total, "matched": total });
+        assert_eq!(apology["users"], all, "{apology}");
         assert_eq!(apology["outcomes"]["sent"], total, "{apology}");
         sending.fleet.close().await;
     }

@@ -175,6 +175,7 @@ async fn invalid_activity_starts_are_rejected(world: World) {
             "notification.alert is required",
         ),
         (body(json!({ "audience": leaf })), "audience is not supported by this request"),
+        (body(json!({ "dry_run": true })), "dry_run is not supported by this request"),
         (body(json!({ "notification": {} })), "notification.alert is required"),
         (body(json!({ "stale_date": "soon" })), "stale_date: expected a date and time in ISO 8601"),
         (body(json!({ "custom_audience": leaf })), "exactly one of external_user_ids, "),

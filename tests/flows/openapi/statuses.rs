@@ -178,7 +178,8 @@ async fn exports(world: &mut World, seen: &mut Seen) {
     let page = seen.see(get("/users/export?limit=1"), 200).await;
     let cursor = page.body["next_cursor"].as_str().expect("there are two exports");
     seen.see(get(&format!("/users/export?cursor={cursor}")), 200).await;
-    for wrong in ["limit=0", "limit=%2B1", "limit=1&limit=1", "cursor=", "cursor=x"] {
+    seen.see(get("/users/export?state=done"), 200).await;
+    for wrong in ["limit=0", "limit=%2B1", "limit=1&limit=1", "cursor=", "cursor=x", "state=x"] {
         seen.see(get(&format!("/users/export?{wrong}")), 400).await;
     }
     let ids = |body: Value| world.api.request(Method::POST, "/users/export/ids").json(&body);
@@ -189,6 +190,15 @@ async fn exports(world: &mut World, seen: &mut Seen) {
     let unknown = filled("/users/export/{object_prefix}");
     seen.see(get(&unknown), 404).await;
     seen.see(world.api.request(Method::DELETE, &unknown), 404).await;
+    let repeat = |path: &str, key: &str| {
+        let request = world.api.request(Method::POST, &format!("{path}/repeat"));
+        request.header("idempotency-key", key)
+    };
+    let repeated = seen.see(repeat(&path, "r"), 201).await;
+    let repeated = repeated.body["object_prefix"].as_str().expect("an object_prefix");
+    seen.see(repeat(&format!("/users/export/{repeated}"), "r"), 422).await;
+    seen.see(repeat(&unknown, "u"), 404).await;
+    seen.see(repeat(&path, "é"), 400).await;
     seen.see(get(&format!("{path}/download?signature=x")), 404).await;
     let address = accepted.address().strip_prefix(world.fleet.base()).unwrap();
     for file in ["manifest.json", "SHA256SUMS", "manifest.json.sig"] {
@@ -218,6 +228,7 @@ async fn exports(world: &mut World, seen: &mut Seen) {
         seen.see(get(&address), 403).await;
     }
     let path = format!("/users/export/{}", waiting.prefix);
+    seen.see(world.api.request(Method::POST, &format!("{path}/repeat")), 409).await;
     seen.see(world.api.request(Method::DELETE, &path), 200).await;
     world.fleet.resume("worker-1");
 }
@@ -292,6 +303,7 @@ async fn the_rest_of_workspaces(world: &World, seen: &mut Seen) {
     let preview = "/templates/preview";
     seen.see(post(preview, &json!({ "template": "{{${first_name}}}" })), 200).await;
     seen.see(post(preview, &json!({ "template": "{{${frist_name}}}" })), 400).await;
+    seen.see(post(preview, &json!({ "campaign_id": UNKNOWN })), 400).await;
     let remove = "/sms/invalid_phone_numbers/remove";
     seen.see(once(remove, &json!({ "phone_numbers": ["+15550100"] })), 201).await;
     seen.see(once(remove, &json!({ "phone_numbers": ["+15550101"] })), 422).await;

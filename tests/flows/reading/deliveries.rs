@@ -10,6 +10,9 @@ use crate::support::eventually;
 use crate::support::fleet::Backend;
 use crate::support::receiver::{Receiver, ScriptedResponse};
 
+const BODY: &str = r#"{"success":true,"url":"https://example.com/download?signature=hidden"}"#;
+const SHOWN_BODY: &str = r#"{"success":true,"url":"https://example.com/download?signature=***"}"#;
+
 async fn enqueue(app: &App, workspace_id: i32, subject: &str, url: String) -> Uuid {
     let mut tx = app.store.write().await.expect("a transaction");
     let delivery = NewDelivery {
@@ -18,7 +21,7 @@ async fn enqueue(app: &App, workspace_id: i32, subject: &str, url: String) -> Uu
         subject: subject.into(),
         follows: None,
         url,
-        body: r#"{"success":true}"#.into(),
+        body: BODY.into(),
         request_id: "request-1".into(),
     };
     let id = deliveries::enqueue(&mut tx, &app.config, &app.clock, delivery).await.expect("stored");
@@ -75,7 +78,7 @@ async fn deliveries_are_listed_shown_and_sent_again(backend: Backend) {
 
     let path = format!("/deliveries/{}", own[0]);
     let shown = world.acme.get(&path).await;
-    assert_eq!((shown.status.as_u16(), &shown.body["body"]), (200, &json!(r#"{"success":true}"#)));
+    assert_eq!((shown.status.as_u16(), &shown.body["body"]), (200, &json!(SHOWN_BODY)));
     let webhook_id = shown.body["webhook_id"].as_str().expect("a webhook-id");
     assert_eq!(world.acme.get(&format!("/deliveries/{webhook_id}")).await.body, shown.body);
 

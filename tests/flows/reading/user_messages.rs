@@ -74,6 +74,7 @@ async fn a_user_is_found_by_each_identifier_and_nobody_elses(backend: Backend) {
         json!({ "user_alias": alias }),
         json!({ "email": "ANN@acme.example" }),
         json!({ "phone": "15550100" }),
+        json!({ "phone": "001 (555) 01-00" }),
     ] {
         assert_eq!(world.messages(user).await, first);
     }

@@ -168,7 +168,8 @@ async fn a_dry_run_counts_what_would_be_removed(world: World) {
     assert!(ok && out.contains("would be removed: first_name (2 users)"), "{out}");
     // The same lines do that.
     let (ok, out, _) = world.run(&["import", "-", "--json"], &lines[..3].join("\n"));
-    assert!(ok && serde_json::from_str::<Value>(&out).unwrap()["removed"] == json!({}), "{out}");
+    let summary: Value = serde_json::from_str(&out).unwrap();
+    assert!(ok && summary.get("removed").is_none(), "only a dry run counts them: {out}");
     let ben = world.show("ben").await.unwrap();
     assert!(ben.get("first_name").is_none() && ben["email_subscribe"] == "unsubscribed", "{ben}");
 }

@@ -79,11 +79,15 @@ fn describe_list() -> Operation {
 
 fn describe_show() -> Operation {
     let mut delivery = example();
-    delivery["body"] = json!("{\"success\":true,\"url\":\"https://longshore.example.com/x\"}");
+    delivery["body"] =
+        json!("{\"success\":true,\"url\":\"https://longshore.example.com/x?signature=***\"}");
     id_in_path(
         Operation::new(Method::GET, "getDelivery", TAG, "Get a delivery").by(Access::Key(GET)),
     )
-    .about("The `body` may have a download address and personal data.")
+    .about(
+        "The `body` may have personal data. In place of the signature of a download address, it \
+         has `***`: `GET /users/export/{object_prefix}` returns the address.",
+    )
     .returns::<DeliveryDetails>(StatusCode::OK, "The delivery.")
     .with_example(delivery)
     .refuses(&unknown(), "No delivery of this workspace has this id")
@@ -96,12 +100,16 @@ fn describe_resend() -> Operation {
     id_in_path(operation.by(Access::Key(RESEND)))
         .about(
             "Sends a delivery that has ended, delivered or given up, with the same `webhook-id` \
-             and a new time limit. Receivers recognize the repeat by this id.",
+             and a new time limit. Receivers recognize the repeat by this id. A pending delivery \
+             is sent at once, instead of at `next_at`.",
         )
         .returns::<DeliveryEntry>(StatusCode::OK, "The delivery is pending again.")
         .with_example(delivery)
         .refuses(&unknown(), "No delivery of this workspace has this id")
-        .refuses(&pending(), "The delivery is pending")
+        .refuses(
+            &in_progress(),
+            "The delivery is being sent now, or waits for the delivery before it",
+        )
 }
 
 fn id_in_path(operation: Operation) -> Operation {
@@ -125,8 +133,15 @@ fn unknown() -> ApiError {
     ApiError::NotFound("No delivery has this id".into())
 }
 
-fn pending() -> ApiError {
-    ApiError::Conflict("The delivery is pending: it is retried automatically".into())
+fn in_progress() -> ApiError {
+    ApiError::Conflict("The delivery is being sent now".into())
+}
+
+fn waiting() -> ApiError {
+    ApiError::Conflict(
+        "The delivery waits for the delivery before it about the same subject: resend that one"
+            .into(),
+    )
 }
 
 // List ---------------------------------------------------------------------------------------
@@ -270,7 +285,8 @@ fn is_server(text: &str) -> bool {
 struct DeliveryDetails {
     #[serde(flatten)]
     delivery: DeliveryEntry,
-    /// The JSON body, as it is sent and signed. For an email, its recipients and text.
+    /// The JSON body. For an email, its recipients and text. The signatures of download addresses
+    /// are masked.
     body: String,
 }
 
@@ -282,9 +298,9 @@ async fn show(
 ) -> Result<Json<DeliveryDetails>, ApiError> {
     let id = read_id(id)?;
     let mut tx = app.request_queue.snapshot().await?;
-    let mut found = find_own(&mut tx, &caller, id).await?;
+    let found = find_own(&mut tx, &caller, id).await?;
     tx.commit().await?;
-    let body = std::mem::take(&mut found.body);
+    let body = found.shown_body();
     Ok(Json(DeliveryDetails { delivery: found.into(), body }))
 }
 
@@ -296,8 +312,8 @@ async fn resend(
 ) -> Result<Json<DeliveryEntry>, ApiError> {
     let id = read_id(id)?;
     let mut tx = app.request_queue.write().await?;
-    let ended = find_own(&mut tx, &caller, id).await?;
-    reopen(&app, &mut tx, &ended).await?;
+    let found = find_own(&mut tx, &caller, id).await?;
+    reopen(&app, &mut tx, &found).await?;
     let reopened = find_own(&mut tx, &caller, id).await?;
     tx.commit().await?;
     tracing::info!(delivery = %id, "delivery sent again by request");
@@ -320,7 +336,8 @@ impl From<DeliveryError> for ApiError {
     fn from(error: DeliveryError) -> Self {
         match error {
             DeliveryError::Unknown(_) => unknown(),
-            DeliveryError::Pending(_) => pending(),
+            DeliveryError::InProgress(_) => in_progress(),
+            DeliveryError::Waiting(_) => waiting(),
             DeliveryError::Store(error) => error.into(),
             DeliveryError::Claim(error) => Self::Unavailable(error.to_string()),
         }

@@ -196,3 +196,18 @@ pub async fn reopen(tx: &mut Tx, id: Uuid, now: i64, retry_until: i64) -> Result
     .bind(retry_until));
     Ok(reopened == 1)
 }
+
+/// Makes a pending delivery due, with a new time limit.
+pub async fn expedite(tx: &mut Tx, id: Uuid, now: i64, retry_until: i64) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE deliveries SET next_at = $3, retry_until = $4 WHERE id = $1 AND state = $2",
+        )
+        .bind(id)
+        .bind(State::Pending.name())
+        .bind(now)
+        .bind(retry_until)
+    );
+    Ok(())
+}

@@ -65,7 +65,7 @@ fn null_of_a_required_field_is_a_missing_field_whatever_its_type() {
 }
 
 #[test]
-fn rejects_what_would_select_users_unless_the_type_reads_it() {
+fn rejects_what_would_limit_the_request_unless_the_type_reads_it() {
     #[derive(Debug, Deserialize)]
     struct Users {
         external_ids: Option<Vec<String>>,
@@ -87,6 +87,8 @@ fn rejects_what_would_select_users_unless_the_type_reads_it() {
     };
     for (fields, name) in [
         (json!({ "phone": "+15550100" }), "phone"),
+        (json!({ "external_ids": ["a"], "dry_run": true }), "dry_run"),
+        (json!({ "external_ids": ["a"], "dry_run": "true" }), "dry_run"),
         (json!({ "external_ids": ["a"], "segment_id": "s" }), "segment_id"),
         (
             json!({ "groups": [{ "email": "a@b.example", "external_id": "a" }] }),
@@ -97,7 +99,8 @@ fn rejects_what_would_select_users_unless_the_type_reads_it() {
     }
     for fields in [
         json!({ "external_ids": ["a"], "since": null, "recipients": [], "other": 1 }),
-        json!({ "data": { "phone": "+15550100" } }),
+        json!({ "external_ids": ["a"], "dry_run": false }),
+        json!({ "data": { "phone": "+15550100", "dry_run": true } }),
     ] {
         assert_eq!(refusal(fields), None);
     }

@@ -34,6 +34,11 @@ pub struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
+    /// The key that a request to this endpoint has with this value of the header.
+    pub fn new(workspace: i32, endpoint: String, value: &str) -> Result<Self, ApiError> {
+        Ok(Self { workspace, endpoint, key: parse(value)? })
+    }
+
     /// The key within the scope of one object of a route. The object exists, so the length of its id
     /// is limited.
     pub fn within(mut self, object_id: &str) -> Self {
@@ -65,14 +70,19 @@ pub fn read(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY).into_iter();
     let Some(value) = values.next() else { return Ok(None) };
     let text = value.to_str().ok().filter(|_| values.next().is_none());
-    let key = text.and_then(|text| match text.trim().strip_prefix('"') {
+    text.map_or_else(|| Err(ApiError::Invalid(REFUSED.into())), parse).map(Some)
+}
+
+/// The key in the value of a header.
+fn parse(value: &str) -> Result<String, ApiError> {
+    let key = match value.trim().strip_prefix('"') {
         Some(quoted) => unquoted(quoted),
-        None => Some(text.trim().to_owned()),
-    });
+        None => Some(value.trim().to_owned()),
+    };
     let is_key = |key: &String| {
         (1..=MAX_LENGTH).contains(&key.len()) && key.bytes().all(|byte| matches!(byte, b' '..=b'~'))
     };
-    key.filter(is_key).map(Some).ok_or_else(|| ApiError::Invalid(REFUSED.into()))
+    key.filter(is_key).ok_or_else(|| ApiError::Invalid(REFUSED.into()))
 }
 
 /// The text before the closing quote; a backslash may only come before `"` and `\`.

@@ -1,5 +1,7 @@
 //! `GET /`: what this server is, and where to read more. A page for browsers, JSON for programs.
 
+use std::net::SocketAddr;
+
 use axum::http::header::{ACCEPT, CONTENT_SECURITY_POLICY, VARY};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -10,6 +12,7 @@ use serde_json::json;
 
 use super::{Operation, Page, TAG};
 use crate::coding::Static;
+use runtime::config::Config;
 
 const DOCS: &str = "/docs";
 const OPENAPI: &str = "/openapi.json";
@@ -29,17 +32,22 @@ struct FrontPage {
     /// The path of the API as OpenAPI 3.0.
     openapi_30: &'static str,
     /// How to check whether the server is ready. Not a path of the API.
-    health: &'static str,
+    health: String,
 }
 
-const FRONT_PAGE: FrontPage = FrontPage {
-    name: "Longshore",
-    version: env!("CARGO_PKG_VERSION"),
-    docs: DOCS,
-    openapi: OPENAPI,
-    openapi_30: OPENAPI_30,
-    health: "GET /readyz of the operations listener, whose address is the setting ops.listen",
-};
+impl FrontPage {
+    /// The page of a server whose operations listener has this address.
+    fn new(ops: SocketAddr) -> Self {
+        Self {
+            name: "Longshore",
+            version: env!("CARGO_PKG_VERSION"),
+            docs: DOCS,
+            openapi: OPENAPI,
+            openapi_30: OPENAPI_30,
+            health: format!("GET /readyz at {ops}, the address of the setting ops.listen"),
+        }
+    }
+}
 
 pub(super) fn operation() -> Operation {
     Operation::new(Method::GET, "frontPage", TAG, "This server")
@@ -48,13 +56,14 @@ pub(super) fn operation() -> Operation {
              browsers send it, gets a web page.",
         )
         .returns::<FrontPage>(StatusCode::OK, "The addresses.")
-        .with_example(FRONT_PAGE)
+        .with_example(FrontPage::new(Config::default().ops.listen))
         .or_as::<Page>("text/html")
 }
 
-pub(super) fn route<S: Clone + Send + Sync + 'static>() -> MethodRouter<S> {
-    let json = Static::new("application/json", json!(FRONT_PAGE).to_string());
-    let html = Static::new("text/html; charset=utf-8", html());
+pub(super) fn route<S: Clone + Send + Sync + 'static>(ops: SocketAddr) -> MethodRouter<S> {
+    let page = FrontPage::new(ops);
+    let json = Static::new("application/json", json!(page).to_string());
+    let html = Static::new("text/html; charset=utf-8", html(&page));
     get(async move |headers: HeaderMap| {
         respond(if prefers_html(&headers) { &html } else { &json }, &headers)
     })
@@ -70,8 +79,8 @@ fn respond(text: &Static, headers: &HeaderMap) -> Response {
     response
 }
 
-fn html() -> String {
-    let FrontPage { name, version, docs, openapi, openapi_30, health } = FRONT_PAGE;
+fn html(page: &FrontPage) -> String {
+    let FrontPage { name, version, docs, openapi, openapi_30, health } = page;
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -143,9 +152,11 @@ mod tests {
 
     #[test]
     fn the_page_names_what_the_json_names() {
-        let page = html();
-        for (field, value) in json!(FRONT_PAGE).as_object().unwrap() {
-            assert!(page.contains(value.as_str().unwrap()), "{field}");
+        let page = FrontPage::new("127.0.0.1:9100".parse().unwrap());
+        let html = html(&page);
+        for (field, value) in json!(page).as_object().unwrap() {
+            assert!(html.contains(value.as_str().unwrap()), "{field}");
         }
+        assert!(html.contains("127.0.0.1:9100"));
     }
 }

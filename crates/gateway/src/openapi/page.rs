@@ -23,6 +23,10 @@ const START: &str = "Scalar.createApiReference('#app', {\
     agent: { disabled: true }, mcp: { disabled: true }, documentDownloadType: 'none', \
     defaultOpenAllTags: true })";
 
+/// The introduction has the whole width: its second column is empty, and its code is wider than one.
+const STYLE: &str = ".introduction-section .section-columns.section-columns\
+    {flex-direction:column;gap:24px}";
+
 /// `Cache-Control` of the script.
 pub(super) const KEEP: &str = "public, max-age=31536000, immutable";
 
@@ -36,7 +40,8 @@ pub(super) fn html() -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>Longshore API</title>\n<link rel=\"icon\" href=\"data:,\">\n<div id=\"app\"></div>\n\
+         <title>Longshore API</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>{STYLE}</style>\n\
+         <div id=\"app\"></div>\n\
          <noscript>This page needs JavaScript. The API is described in \
          <a href=\"/openapi.json\">/openapi.json</a>.</noscript>\n\
          <script src=\"{path}\" integrity=\"sha256-{SHA256}\"></script>\n\

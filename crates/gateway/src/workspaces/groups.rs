@@ -85,9 +85,22 @@ pub async fn activate(
 
 /// The current number of users in the group.
 pub async fn users(tx: &mut Tx, workspace: i32, group: &ControlGroup) -> Result<i64, StoreError> {
+    users_in(tx, workspace, group.slices.iter().copied()).await
+}
+
+/// The current number of all users of a workspace.
+pub async fn all_users(tx: &mut Tx, workspace: i32) -> Result<i64, StoreError> {
+    users_in(tx, workspace, 0..SLICES).await
+}
+
+async fn users_in(
+    tx: &mut Tx,
+    workspace: i32,
+    slices: impl IntoIterator<Item = i16>,
+) -> Result<i64, StoreError> {
     let mut users = 0;
-    for slice in &group.slices {
-        users += rows::users_in_slice(tx, workspace, *slice).await?;
+    for slice in slices {
+        users += rows::users_in_slice(tx, workspace, slice).await?;
     }
     Ok(users)
 }

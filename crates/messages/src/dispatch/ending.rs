@@ -35,6 +35,10 @@ pub(super) async fn end_early(
 ) -> Result<bool, StoreError> {
     let now = claims::now(tx).await?;
     let is_ended = rows::end_early(tx, id, state, note, now).await?;
+    // Their claims are withdrawn, so no later worker marks them.
+    for part in part_rows::returned_unsettled(tx, id).await? {
+        message_rows::mark_uncertain(tx, id, part, now).await?;
+    }
     claims::withdraw(tx, kinds::DISPATCH_PLAN, id).await?;
     claims::withdraw_unheld(tx, kinds::DISPATCH_PART, id).await?;
     part_rows::withdraw_unheld_named(tx, id).await?;

@@ -234,6 +234,35 @@ pub(super) async fn fail_open(
     .bind(dispatch).bind(part).bind(reason).fetch_all(c).await?))
 }
 
+/// The reason of messages whose last worker may have sent them without storing their outcome
+/// (docs/runbooks/stop-a-wrong-send.md).
+pub(super) const MAY_HAVE_BEEN_SENT: &str =
+    "its worker was lost or stopped: the message may have been sent";
+
+/// Gives this reason to the messages of a part that its last worker may have sent without storing
+/// it: all without an outcome, except those whose next attempt is not due. It stays until the message
+/// gets an outcome, also if its dispatch is cancelled before that.
+pub(super) async fn mark_uncertain(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    part: i64,
+    now: i64,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE messages SET reason = $3
+             WHERE dispatch_id = $1 AND part = $2 AND state IN ('pending', 'waiting', 'cancelled')
+               AND COALESCE(next_at, 0) <= $4",
+        )
+        .bind(dispatch)
+        .bind(part)
+        .bind(MAY_HAVE_BEEN_SENT)
+        .bind(now)
+    );
+    Ok(())
+}
+
 /// Gives up the open messages of a dispatch that ends early, so that they count for nothing.
 pub(super) async fn cancel_open(tx: &mut Tx, dispatch: Uuid) -> Result<(), StoreError> {
     execute!(

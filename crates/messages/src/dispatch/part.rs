@@ -45,6 +45,22 @@ pub async fn run(
     stop: &CancellationToken,
 ) -> Result<(), DispatchError> {
     let app = &engine.app;
+    // The last worker of the part ended without settling it.
+    if claim.attempt > 1
+        && let Err(error) = mark_uncertain(app, claim).await
+    {
+        return match error {
+            // Temporary failures do not count as attempts.
+            DispatchError::Store(error)
+                if error.can_retry() && !error.needs_newer_version() && !stop.is_cancelled() =>
+            {
+                tracing::warn!(%error, "dispatch part failed; retrying");
+                let pause = Duration::from_millis(app.config.messages.retry_ms);
+                Ok(claims::release_uncounted(&app.store, claim, pause).await?)
+            }
+            error => Err(error),
+        };
+    }
     if claim.attempt.unsigned_abs() > app.config.messages.attempts {
         give_up(app, claim, None).await?;
         return Ok(());
@@ -113,6 +129,19 @@ async fn settle_ended(
     tx.commit().await?;
     telemetry::part("ended");
     Ok(())
+}
+
+/// Marks the messages that the last worker of the part may have sent without storing their outcome.
+/// Repeats have no effect.
+async fn mark_uncertain(app: &App, claim: &Claim) -> Result<(), DispatchError> {
+    let mut tx = app.store.write().await?;
+    let Some(part) = find(&mut tx, claim).await? else { return Ok(()) };
+    // Locked first, as everywhere.
+    rows::lock_open(&mut tx, part.dispatch_id).await?;
+    claims::extend(&mut tx, claim, app.config.lease()).await?;
+    let (id, now) = (part.dispatch_id, app.clock.now_ms());
+    message_rows::mark_uncertain(&mut tx, id, part.number, now).await?;
+    Ok(tx.commit().await?)
 }
 
 async fn find(tx: &mut Tx, claim: &Claim) -> Result<Option<Part>, DispatchError> {

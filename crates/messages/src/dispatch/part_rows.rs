@@ -233,6 +233,24 @@ pub(super) async fn count(
     Ok(())
 }
 
+/// The parts of a dispatch whose last worker stopped, and returned its claim without settling them.
+pub(super) async fn returned_unsettled(
+    tx: &mut Tx,
+    dispatch: Uuid,
+) -> Result<Vec<i64>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT item FROM claims
+         WHERE kind = $2 AND job = $1 AND owner IS NULL AND attempt > 0
+         UNION ALL
+         SELECT named.part FROM dispatch_parts named
+         JOIN claims ON claims.kind = $3
+          AND claims.job = named.claim_job AND claims.item = named.claim_item
+         WHERE named.dispatch_id = $1 AND claims.owner IS NULL AND claims.attempt > 0",
+    )
+    .bind(dispatch).bind(kinds::DISPATCH_PART.name()).bind(kinds::DISPATCH_NAMED.name())
+    .fetch_all(c).await?))
+}
+
 /// Withdraws the claims for named users of a dispatch that no worker holds.
 pub(super) async fn withdraw_unheld_named(tx: &mut Tx, dispatch: Uuid) -> Result<(), StoreError> {
     execute!(

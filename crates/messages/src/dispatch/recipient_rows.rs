@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
+use super::message_rows::MAY_HAVE_BEEN_SENT;
 use super::state::MessageOutcome;
-use crate::order::PastRecipients;
+use crate::order::{Kind, PastRecipients};
 use gateway::workspaces::Channel;
 use store::{StoreError, Tx, from_row, on};
 
@@ -141,29 +142,43 @@ fn state_list(outcomes: &[MessageOutcome], ended_early: bool) -> String {
     list.join(", ")
 }
 
-/// Number of a dispatch's messages by outcome; none if it has more than [`MAX_SCANNED_MESSAGES`].
+/// Number of a dispatch's messages by outcome.
+pub struct CountedOutcomes {
+    pub by_outcome: Vec<(MessageOutcome, i64)>,
+    /// Those of the cancelled ones that a lost worker may have sent.
+    pub may_have_been_sent: i64,
+}
+
+/// Counts a dispatch's messages; none if it has more than [`MAX_SCANNED_MESSAGES`].
 pub async fn count_outcomes(
     tx: &mut Tx,
     dispatch: Uuid,
     ended_early: bool,
-) -> Result<Option<Vec<(MessageOutcome, i64)>>, StoreError> {
+) -> Result<Option<CountedOutcomes>, StoreError> {
     // The order forces the index by dispatches.
-    let rows: Vec<(String, i64)> = on!(tx, c => sqlx::query_as(
-        "SELECT state, count(*)
-         FROM (SELECT state FROM messages WHERE dispatch_id = $1 ORDER BY part LIMIT $2) AS scanned
+    let rows: Vec<(String, i64, i64)> = on!(tx, c => sqlx::query_as(
+        "SELECT state, count(*), count(CASE WHEN reason = $3 THEN 1 END)
+         FROM (SELECT state, reason FROM messages
+               WHERE dispatch_id = $1 ORDER BY part LIMIT $2) AS scanned
          GROUP BY state",
     )
-    .bind(dispatch).bind(MAX_SCANNED_MESSAGES + 1).fetch_all(c).await?);
-    if rows.iter().map(|(_, count)| count).sum::<i64>() > MAX_SCANNED_MESSAGES {
+    .bind(dispatch).bind(MAX_SCANNED_MESSAGES + 1).bind(MAY_HAVE_BEEN_SENT).fetch_all(c).await?);
+    if rows.iter().map(|(_, count, _)| count).sum::<i64>() > MAX_SCANNED_MESSAGES {
         return Ok(None);
     }
-    let count = |outcome: MessageOutcome| {
+    let with_outcome = |outcome: MessageOutcome| {
         let has_outcome =
-            |state: &str| MessageOutcome::from_row(state, ended_early) == Some(outcome);
-        let counts = rows.iter().filter(|(state, _)| has_outcome(state));
-        (outcome, counts.map(|(_, count)| count).sum())
+            move |state: &str| MessageOutcome::from_row(state, ended_early) == Some(outcome);
+        rows.iter().filter(move |(state, ..)| has_outcome(state))
     };
-    Ok(Some(MessageOutcome::ALL.map(count).into()))
+    let count = |outcome| -> (MessageOutcome, i64) {
+        (outcome, with_outcome(outcome).map(|(_, count, _)| count).sum())
+    };
+    let cancelled = with_outcome(MessageOutcome::Cancelled);
+    Ok(Some(CountedOutcomes {
+        by_outcome: MessageOutcome::ALL.map(count).into(),
+        may_have_been_sent: cancelled.map(|(_, _, uncertain)| uncertain).sum(),
+    }))
 }
 
 /// The largest number of messages that a dispatch may still send after it ended early: the unsettled
@@ -217,14 +232,55 @@ pub(super) async fn parts(
     .bind(workspace).bind(dispatch).fetch_optional(c).await?))
 }
 
+/// A field of a column with an order, in SQL.
+fn order_field(tx: &Tx, path: &[&str]) -> String {
+    // PostgreSQL reads no JSON with a NUL character, which a message may have.
+    if tx.is_postgres() {
+        let path = path.join(",");
+        format!(r"replace(order_json, '\u0000', '\u0001')::json #>> '{{{path}}}'")
+    } else {
+        format!("order_json ->> '$.{}'", path.join("."))
+    }
+}
+
+/// A dispatch to the recipients of an earlier one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SendToRecipients {
+    pub id: Uuid,
+    /// Milliseconds since the epoch.
+    pub accepted_at: i64,
+    /// The outcomes of the earlier dispatch's messages.
+    pub outcomes: Vec<MessageOutcome>,
+}
+
+/// The dispatches to the recipients of an earlier dispatch of a workspace, which was accepted at
+/// `since`; oldest first.
+pub async fn sends_to_recipients(
+    tx: &mut Tx,
+    workspace: i32,
+    earlier: Uuid,
+    since: i64,
+) -> Result<Vec<SendToRecipients>, StoreError> {
+    let past = order_field(tx, &["target", "recipients_of"]);
+    let sql = AssertSqlSafe(format!(
+        "SELECT id, accepted_at, {past} FROM dispatches
+         WHERE workspace_id = $1 AND accepted_at >= $2 AND kind = $3
+           AND order_json LIKE '%\"recipients_of\":%'
+         ORDER BY accepted_at, id"
+    ));
+    let sends: Vec<(Uuid, i64, Option<String>)> = on!(tx, c => sqlx::query_as(sql)
+        .bind(workspace).bind(since).bind(Kind::Send.name()).fetch_all(c).await?);
+    let to_earlier = |(id, accepted_at, past): (Uuid, i64, Option<String>)| {
+        let past: PastRecipients = serde_json::from_str(&past?).ok()?;
+        let outcomes = past.outcomes;
+        (past.dispatch_id == earlier).then_some(SendToRecipients { id, accepted_at, outcomes })
+    };
+    Ok(sends.into_iter().filter_map(to_earlier).collect())
+}
+
 /// The earlier dispatches of a workspace to whose recipients dispatches send that have not ended.
 pub(super) async fn in_use(tx: &mut Tx, workspace: i32) -> Result<Vec<Uuid>, StoreError> {
-    // PostgreSQL reads no JSON with a NUL character, which a message may have.
-    let past = if tx.is_postgres() {
-        r"replace(order_json, '\u0000', '\u0001')::json #>> '{target,recipients_of,dispatch_id}'"
-    } else {
-        "order_json ->> '$.target.recipients_of.dispatch_id'"
-    };
+    let past = order_field(tx, &["target", "recipients_of", "dispatch_id"]);
     let sql = AssertSqlSafe(format!(
         "SELECT DISTINCT {past} FROM dispatches
          WHERE workspace_id = $1 AND finished_at IS NULL

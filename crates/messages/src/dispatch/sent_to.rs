@@ -19,6 +19,9 @@ pub struct DispatchAudience {
     pub kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub segment_id: Option<Uuid>,
+    /// The segment's current name; absent if the segment was deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segment_name: Option<String>,
     /// Whether only users in the `audience` of the request get messages.
     pub is_limited: bool,
     /// The earlier dispatch.
@@ -47,7 +50,7 @@ impl DispatchAudience {
         let (dispatch_id, outcomes) =
             past.map(|past| (past.dispatch_id.simple().to_string(), past.outcomes)).unzip();
         let outcomes = outcomes.unwrap_or_default();
-        Self { kind, segment_id, is_limited, dispatch_id, outcomes }
+        Self { kind, segment_id, segment_name: None, is_limited, dispatch_id, outcomes }
     }
 
     /// In one line, for a table.
@@ -55,7 +58,10 @@ impl DispatchAudience {
         let limit = if self.is_limited && self.kind != "audience" { ", limited" } else { "" };
         match (&self.segment_id, &self.dispatch_id) {
             (_, Some(dispatch)) => format!("{} of {dispatch}", self.kind),
-            (Some(segment), _) if self.kind == "segment" => format!("segment {segment}{limit}"),
+            (Some(id), _) if self.kind == "segment" => match &self.segment_name {
+                Some(name) => format!("segment {name}{limit}"),
+                None => format!("segment {id}{limit}"),
+            },
             _ => format!("{}{limit}", self.kind),
         }
     }
@@ -70,12 +76,13 @@ macro_rules! read_from {
                 let (segment, past): (Option<&str>, Option<&str>) =
                     (row.try_get("segment_id")?, row.try_get("recipients_of")?);
                 let read = |text| documents::column("dispatches.order_json", &id, text);
-                Ok(Self::new(
+                let audience = Self::new(
                     segment.and_then(|text| Uuid::try_parse(text).ok()),
                     row.try_get("is_limited")?,
                     past.map(read).transpose()?,
                     row.try_get("is_listed")?,
-                ))
+                );
+                Ok(Self { segment_name: row.try_get("segment_name")?, ..audience })
             }
         }
     };
@@ -106,6 +113,8 @@ mod tests {
             let audience = DispatchAudience::new(segment, is_limited, past, is_listed);
             assert_eq!((audience.kind, audience.is_limited), (kind, is_limited));
             assert!(audience.in_words().starts_with(kind));
+            let named = DispatchAudience { segment_name: Some("Gold".into()), ..audience };
+            assert_eq!(named.in_words().starts_with("segment Gold"), kind == "segment");
         }
     }
 }

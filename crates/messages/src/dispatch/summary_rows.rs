@@ -7,6 +7,7 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::left_out::LeftOut;
+use super::message_rows::MAY_HAVE_BEEN_SENT;
 use super::sent_to::DispatchAudience;
 use super::state::State;
 use crate::order::Kind;
@@ -35,6 +36,9 @@ pub struct DispatchSummary {
     /// Users in all its waves so far, and how many of them were processed.
     pub users: i64,
     pub walked: i64,
+    /// The processed users who exist, are in the audience, and are not in the control group. None for
+    /// local times: each wave processes all users again.
+    pub matched: Option<i64>,
     pub parts: i64,
     pub parts_left: i64,
     /// Messages by outcome.
@@ -54,8 +58,8 @@ pub struct DispatchSummary {
 from_row! {
     DispatchSummary {
         id, workspace, kind, state, campaign_id, campaign, send_id, request_id, note, users, walked,
-        parts, parts_left, sent, unreachable, aborted, failed, bounced, accepted_at, started_at,
-        finished_at,
+        matched, parts, parts_left, sent, unreachable, aborted, failed, bounced, accepted_at,
+        started_at, finished_at,
     } flatten { audience, left_out }
 }
 
@@ -113,6 +117,11 @@ fn listed(tx: &Tx, table: &str, condition: &str) -> AssertSqlSafe<String> {
     };
     let (send_id, segment) = (field(&["send_id"]), field(&["target", "segment_id"]));
     let (audience, past) = (field(&["target", "audience"]), field(&["target", "recipients_of"]));
+    let segment_uuid = if tx.is_postgres() {
+        format!("CAST({segment} AS uuid)")
+    } else {
+        format!("unhex({segment}, '-')")
+    };
     AssertSqlSafe(format!(
         "WITH d AS (
              SELECT dispatches.*, workspaces.name AS workspace, {shown} AS shown_state
@@ -128,11 +137,18 @@ fn listed(tx: &Tx, table: &str, condition: &str) -> AssertSqlSafe<String> {
              GROUP BY dispatch_id)
          SELECT d.id, d.workspace, d.kind, d.shown_state AS state, d.campaign_id,
                 campaigns.name AS campaign, {send_id} AS send_id, {segment} AS segment_id,
+                (SELECT segments.name FROM segments
+                 WHERE segments.workspace_id = d.workspace_id
+                   AND segments.id = {segment_uuid}) AS segment_name,
                 {audience} IS NOT NULL AS is_limited, {past} AS recipients_of,
                 EXISTS (SELECT 1 FROM dispatch_parts
                         WHERE dispatch_id = d.id AND part = 1 AND named IS NOT NULL) AS is_listed,
                 d.request_id, d.note,
                 d.users, CAST(COALESCE(p.walked, 0) AS BIGINT) AS walked,
+                CASE WHEN NOT EXISTS (SELECT 1 FROM dispatch_parts
+                                      WHERE dispatch_id = d.id AND part = 1 AND wave IS NOT NULL)
+                     THEN CAST(COALESCE(p.walked - p.unknown - p.not_in_audience
+                                        - p.control_group, 0) AS BIGINT) END AS matched,
                 d.parts, d.parts_left,
                 CAST(COALESCE(p.sent, 0) AS BIGINT) AS sent,
                 CAST(COALESCE(p.unreachable, 0) AS BIGINT) AS unreachable,
@@ -278,19 +294,22 @@ pub struct UnsentMessages {
     /// Given up, because the dispatch ended early. While it is cancelling, those in flight are
     /// among them.
     pub cancelled: i64,
+    /// Those of the cancelled ones that a lost worker may have sent.
+    pub may_have_been_sent: i64,
 }
-from_row! { UnsentMessages { waiting, cancelled } }
+from_row! { UnsentMessages { waiting, cancelled, may_have_been_sent } }
 
 /// The messages of a dispatch that were not sent. If it has ended, none are waiting, even if its
 /// last worker was lost before it could store that.
 pub async fn unsent_messages(tx: &mut Tx, id: Uuid) -> Result<UnsentMessages, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT count(CASE WHEN NOT is_ended THEN 1 END) AS waiting,
-                count(CASE WHEN is_ended THEN 1 END) AS cancelled
-         FROM (SELECT dispatches.state IN ('failed', 'cancelled') AS is_ended
+                count(CASE WHEN is_ended THEN 1 END) AS cancelled,
+                count(CASE WHEN is_ended AND reason = $2 THEN 1 END) AS may_have_been_sent
+         FROM (SELECT dispatches.state IN ('failed', 'cancelled') AS is_ended, messages.reason
                FROM messages JOIN dispatches ON dispatches.id = messages.dispatch_id
                WHERE messages.dispatch_id = $1
                  AND messages.state IN ('pending', 'waiting', 'cancelled')) AS unsent",
     )
-    .bind(id).fetch_one(c).await?))
+    .bind(id).bind(MAY_HAVE_BEEN_SENT).fetch_one(c).await?))
 }

@@ -66,9 +66,9 @@ pub(super) fn example() -> Value {
         "send_id": "spring",
         "audience": {
             "type": "segment", "segment_id": "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a72",
-            "is_limited": false,
+            "segment_name": "Gold", "is_limited": false,
         },
-        "users": { "checked": 2013, "total": 2013 },
+        "users": { "checked": 2013, "total": 2013, "matched": 813 },
         "left_out": {
             "unknown": 0, "not_in_audience": 1200, "control_group": 0, "unsubscribed": 13,
             "capped": 0,
@@ -161,8 +161,13 @@ pub(super) struct Dispatch {
 #[derive(Serialize, JsonSchema)]
 struct CheckedUsers {
     checked: i64,
-    /// Grows if the dispatch is at local times, by those of each time.
+    /// Grows if the dispatch is at local times, by those of each time. After a cancellation, `total`
+    /// minus `checked` is the number of users that the dispatch never reached.
     total: i64,
+    /// The checked users that the dispatch is for: those who exist, are in the audience, and are not
+    /// in the control group. Absent if the dispatch is at local times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matched: Option<i64>,
 }
 
 /// Messages by outcome, as the channels first reported it. Each counts once.
@@ -186,7 +191,11 @@ impl From<DispatchSummary> for Dispatch {
             campaign_name: summary.campaign,
             send_id: summary.send_id,
             audience: summary.audience,
-            users: CheckedUsers { checked: summary.walked, total: summary.users },
+            users: CheckedUsers {
+                checked: summary.walked,
+                total: summary.users,
+                matched: summary.matched,
+            },
             left_out: summary.left_out,
             messages: MessageCounts { sent, bounced, unreachable, aborted, failed },
             accepted_at: summary.accepted_at,

@@ -178,7 +178,7 @@ pub struct Recipient {
     #[serde(serialize_with = "serialize_optional_time", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub next_at: Option<i64>,
-    /// Why it was not sent, or bounced.
+    /// Why it was not sent, or bounced; or why it is unknown whether it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

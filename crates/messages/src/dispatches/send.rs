@@ -10,7 +10,7 @@ use axum::routing::post;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{DispatchId, TAG, id_in_path, own_dispatch};
+use super::{DispatchId, TAG, id_in_path, unknown};
 use crate::api::{Sent, count_accepted, describe_message_errors, fill_email};
 use crate::app::App;
 use crate::dispatch::state::State;
@@ -26,13 +26,10 @@ use kit::fail_point;
 use store::Tx;
 
 const PERMISSION: &str = "messages.dispatches.send";
+const ROUTE: &str = "/messages/dispatches/{dispatch_id}/send";
 
 pub(super) fn routes() -> Routes<App> {
-    Routes::new().route(
-        "/messages/dispatches/{dispatch_id}/send",
-        gateway::protected(PERMISSION, post(send)),
-        [describe()],
-    )
+    Routes::new().route(ROUTE, gateway::protected(PERMISSION, post(send)), [describe()])
 }
 
 fn describe() -> Operation {
@@ -84,15 +81,36 @@ async fn send(
     let Caller { workspace, request_id, .. } = &caller;
     let checked = check(&app, workspace.id, id, body.object_in_place(&app)?).await;
     let key = key.map(|key| key.within(&id.simple().to_string()));
-    let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
+    let past = (workspace.id, id);
+    send_once(&app, past, checked, (key, body.as_bytes()), request_id).await
+}
+
+/// The key of a command that sends the same request to the recipients of a workspace's dispatch:
+/// one key for both.
+pub fn key(workspace: i32, dispatch: Uuid, value: &str) -> Result<IdempotencyKey, ApiError> {
+    let key = IdempotencyKey::new(workspace, format!("{} {ROUTE}", Method::POST), value)?;
+    Ok(key.within(&dispatch.simple().to_string()))
+}
+
+/// Begins the dispatch of a checked request, in one transaction with the response; with the key of
+/// an earlier request with the same body, returns its response.
+pub async fn send_once(
+    app: &App,
+    (workspace, dispatch): (i32, Uuid),
+    checked: Result<CheckedSend, ApiError>,
+    (key, body): (Option<IdempotencyKey>, &[u8]),
+    request_id: &str,
+) -> Result<StoredResponse, ApiError> {
+    let mut turn = match idempotency::begin_change(app, key, body).await? {
         Begun::Replay(response) => return Ok(response),
         Begun::Turn(turn) => turn,
     };
     // After the stored response: a body that was valid for it may be invalid now.
     let checked = checked?;
-    let past = own_dispatch(&mut turn.tx, &caller, id).await?;
+    let past = dispatch::summary_of_workspace(&mut turn.tx, workspace, dispatch).await?;
+    let past = past.ok_or_else(unknown)?;
     let received = Received { id: Uuid::now_v7(), at: app.clock.now_ms() };
-    let order = checked.order(Kind::Send, received, workspace.id, request_id);
+    let order = checked.order(Kind::Send, received, workspace, request_id);
     begin(&mut turn.tx, &past, &order).await?;
     let sent = Sent::new(order.dispatch_id, &checked);
     let response = turn.commit(StoredResponse::json(StatusCode::CREATED, &sent)?).await?;
@@ -117,7 +135,7 @@ pub async fn check(
 }
 
 /// Begins the dispatch of a checked request, in the caller's transaction.
-pub async fn begin(tx: &mut Tx, past: &DispatchSummary, order: &Order) -> Result<(), ApiError> {
+async fn begin(tx: &mut Tx, past: &DispatchSummary, order: &Order) -> Result<(), ApiError> {
     let DispatchSummary { id, state, .. } = *past;
     if state == State::Failed {
         // Otherwise messages that workers are storing would not be counted.

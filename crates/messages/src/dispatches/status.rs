@@ -7,6 +7,7 @@ use axum::routing::{delete, get};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::list::{self, Dispatch};
 use super::{DispatchId, TAG, id_in_path, own_dispatch};
@@ -15,7 +16,7 @@ use crate::dispatch::state::State;
 use crate::dispatch::{self, DispatchSummary, MessageOutcome};
 use gateway::workspaces::Channel;
 use gateway::{self, Access, ApiError, Caller, Operation, Routes};
-use store::Tx;
+use store::{StoreError, Tx};
 
 const GET: &str = "messages.dispatches.get";
 const CANCEL: &str = "messages.dispatches.cancel";
@@ -46,8 +47,9 @@ fn describe_cancel() -> Operation {
             "Only messages that workers already hold may still go out, and workers drop those that \
              they have not started, usually at once. Until all of them have an outcome, the state is \
              `cancelling`, and `may_still_be_sent` is their largest number. Then the state is \
-             `cancelled`, and the counts are final. Cancelling again has no effect, and returns the \
-             current counts.",
+             `cancelled`, and nothing more goes out. If a worker was lost, `may_have_been_sent` \
+             counts the cancelled messages that it may have sent. Cancelling again has no effect, \
+             and returns the current counts.",
         )
         .returns::<Status>(StatusCode::OK, "The dispatch is cancelled.")
         .with_example(example())
@@ -62,6 +64,7 @@ fn example() -> Value {
         "failed": 0, "cancelled": 0,
     });
     example["may_still_be_sent"] = 0.into();
+    example["may_have_been_sent"] = 0.into();
     example["reasons"] = json!([{
         "channel": "email", "outcome": "unreachable", "reason": "no email address", "messages": 2,
     }]);
@@ -122,10 +125,15 @@ struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     outcomes: Option<OutcomeCounts>,
     /// The largest number of messages that may still go out although the dispatch was cancelled or
-    /// failed; 0 once it has ended and no message is in flight. Absent while it is planning or
-    /// running.
+    /// failed: those without a stored outcome in the parts that workers hold. Some of them may have
+    /// left already. 0 once the dispatch has ended and no message is in flight. Absent while it is
+    /// planning or running.
     #[serde(skip_serializing_if = "Option::is_none")]
     may_still_be_sent: Option<i64>,
+    /// Number of cancelled messages that a lost worker may have sent: their users may have them.
+    /// Absent while the dispatch is planning or running, or if it has more than a million messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    may_have_been_sent: Option<i64>,
     /// The three most frequent reasons for each channel and outcome, of the latest 10,000 messages
     /// that have one, among the latest million.
     reasons: Vec<Reason>,
@@ -150,7 +158,7 @@ struct OutcomeCounts {
     aborted: i64,
     failed: i64,
     /// Given up, because the dispatch was cancelled or failed. While it is cancelling, those that may
-    /// still be sent are included.
+    /// still be sent are included. Those that may have been sent are always included.
     cancelled: i64,
 }
 
@@ -166,21 +174,35 @@ struct Reason {
     messages: i64,
 }
 
+/// The largest number of messages that a dispatch in this state may still send although it was
+/// cancelled or failed. None while it is planning or running.
+pub async fn may_still_be_sent(
+    tx: &mut Tx,
+    id: Uuid,
+    state: State,
+) -> Result<Option<i64>, StoreError> {
+    Ok(match state {
+        State::Planning | State::Running => None,
+        State::Failed | State::Cancelling => Some(dispatch::count_in_flight(tx, id).await?),
+        State::Done | State::Cancelled => Some(0),
+    })
+}
+
 impl Status {
     async fn read(tx: &mut Tx, found: DispatchSummary) -> Result<Self, ApiError> {
         let (id, state) = (found.id, found.state);
         let ended_early = state.is_early_end();
         let counts = dispatch::count_outcomes(tx, id, ended_early).await?;
+        let may_have_been_sent = counts.as_ref().map(|counts| counts.may_have_been_sent);
+        let may_have_been_sent =
+            may_have_been_sent.filter(|_| !matches!(state, State::Planning | State::Running));
         let outcomes = counts.map(|counts| {
             let mut outcomes = OutcomeCounts::default();
-            counts.into_iter().for_each(|(outcome, count)| *outcomes.count_mut(outcome) = count);
+            let counts = counts.by_outcome.into_iter();
+            counts.for_each(|(outcome, count)| *outcomes.count_mut(outcome) = count);
             outcomes
         });
-        let may_still_be_sent = match state {
-            State::Planning | State::Running => None,
-            State::Failed | State::Cancelling => Some(dispatch::count_in_flight(tx, id).await?),
-            State::Done | State::Cancelled => Some(0),
-        };
+        let may_still_be_sent = may_still_be_sent(tx, id, state).await?;
         let reasons = dispatch::reasons(tx, id).await?;
         let reasons = reasons.into_iter().filter_map(|found| {
             let dispatch::Reason { channel, state, reason, messages, .. } = found;
@@ -188,7 +210,13 @@ impl Status {
             Some(Reason { channel, outcome, reason, messages })
         });
         let reasons = reasons.collect();
-        Ok(Self { dispatch: found.into(), outcomes, may_still_be_sent, reasons })
+        Ok(Self {
+            dispatch: found.into(),
+            outcomes,
+            may_still_be_sent,
+            may_have_been_sent,
+            reasons,
+        })
     }
 }
 

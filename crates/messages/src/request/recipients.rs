@@ -128,13 +128,14 @@ mod tests {
         }
     }
 
-    /// A field that would select fewer users elsewhere is not ignored.
+    /// A field that would limit another request is not ignored.
     #[test]
-    fn other_selections_of_users_are_rejected() {
+    fn other_selections_of_users_and_dry_runs_are_rejected() {
         for fields in [
             json!({ "external_user_ids": ["ann"] }),
             json!({ "segment_id": Uuid::nil() }),
             json!({ "audience": {} }),
+            json!({ "dry_run": true }),
         ] {
             let error = read(&fields).expect_err("it is rejected");
             assert_eq!(error.code(), gateway::Code::InvalidField, "{fields}");

@@ -17,14 +17,24 @@ use store::{Store, StoreError, Tx};
 /// Why one user could not be shown or erased.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
-    #[error("no user has the external_id, service_id or email {0:?}")]
+    #[error(
+        "no user has the external_id, service_id or email {0:?}: `longshore users find` takes \
+         other identifiers"
+    )]
     NotFound(String),
     #[error(
         "no user has the external_id, service_id or email {0:?}, and no accepted request creates \
-         one"
+         one: `longshore users find` takes other identifiers"
     )]
     NotFoundYet(String),
-    #[error("{} users have this email; use one of these identifiers: {}", .0.len(), texts(.0))]
+    #[error(
+        "no user has the identifier {0:?} (an external_id, a service_id, an alias as LABEL:NAME, \
+         an email address or a phone number): see `longshore users find`"
+    )]
+    Unknown(String),
+    #[error(
+        "{} users have this identifier; use one of these service_ids: {}", .0.len(), texts(.0)
+    )]
     Several(Vec<Uuid>),
     #[error("{0}: {1}")]
     Activity(Uuid, ActivityError),

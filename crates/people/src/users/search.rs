@@ -3,10 +3,12 @@
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::find::FindError;
 use super::hint_rows::{self, Hint};
 use super::profile::Alias;
 use super::recipient::Recipient;
 use super::rows::{self, For, Kind, StoredUser};
+use super::selector::phone_number;
 use super::{merged_rows, service_id};
 use store::{StoreError, Tx, text_enum};
 
@@ -85,6 +87,28 @@ pub async fn search(tx: &mut Tx, workspace: i32, text: &str) -> Result<Vec<Found
     Ok(found)
 }
 
+/// The only user with this identifier, of any kind. An external_id or a service_id is of one user,
+/// even if it looks like another user's alias, address or number.
+pub async fn identify(tx: &mut Tx, workspace: i32, text: &str) -> Result<Uuid, FindError> {
+    let found = search(tx, workspace, text).await?;
+    only(&found).map_err(|ids| {
+        if ids.is_empty() { FindError::Unknown(text.to_owned()) } else { FindError::Several(ids) }
+    })
+}
+
+/// The error has all users, since none is certain.
+fn only(found: &[FoundUser]) -> Result<Uuid, Vec<Uuid>> {
+    let is_certain = |user: &FoundUser| {
+        use IdentifierKind as Kind;
+        matches!(user.found_by, Kind::ExternalId | Kind::ServiceId | Kind::MergedServiceId)
+    };
+    match found {
+        [user] => Ok(user.service_id),
+        [user, ..] if is_certain(user) => Ok(user.service_id),
+        several => Err(several.iter().map(|user| user.service_id).collect()),
+    }
+}
+
 /// An unreadable profile has no number.
 fn has_phone(user: &StoredUser, phone: Option<&str>) -> bool {
     let recipient = Recipient::read(user.service_id, &user.doc);
@@ -97,28 +121,32 @@ fn alias_keys(text: &str) -> Vec<String> {
     colons.map(|(colon, _)| Alias::key_of(&text[..colon], &text[colon + 1..])).collect()
 }
 
-/// The number in E.164, as profiles have it, without what people write between the digits.
-fn phone_number(text: &str) -> Option<String> {
-    let is_separator = |c: char| c.is_whitespace() || matches!(c, '-' | '.' | '(' | ')' | '/');
-    let compact = text.replace(is_separator, "");
-    let digits = compact.strip_prefix('+').or_else(|| compact.strip_prefix("00"));
-    let digits = digits.unwrap_or(&compact);
-    let is_number =
-        (7..=15).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| format!("+{digits}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_found_as_people_write_them() {
-        for text in ["+4915112345678", "004915112345678", "+49 (151) 1234-5678", "4915112345678"] {
-            assert_eq!(phone_number(text).as_deref(), Some("+4915112345678"), "{text}");
+    fn several_users_are_an_error_unless_one_is_certain() {
+        let ids: [Uuid; 2] = std::array::from_fn(|_| Uuid::now_v7());
+        let found = |kinds: &[IdentifierKind]| {
+            let users = kinds.iter().zip(ids).map(|(found_by, service_id)| FoundUser {
+                found_by: *found_by,
+                service_id,
+                external_id: None,
+                email: None,
+            });
+            only(&users.collect::<Vec<_>>())
+        };
+        use IdentifierKind::{Email, ExternalId, MergedServiceId, Phone, UserAlias};
+        assert_eq!(found(&[]), Err(Vec::new()));
+        for alone in IdentifierKind::ALL {
+            assert_eq!(found(&[alone]), Ok(ids[0]));
         }
-        for text in ["", "+", "12345", "ann@acme.example", "+1234567890123456", "+49151x2345678"] {
-            assert_eq!(phone_number(text), None, "{text}");
+        for first in [ExternalId, MergedServiceId] {
+            assert_eq!(found(&[first, Email]), Ok(ids[0]));
+        }
+        for several in [[Email, Email], [Phone, Phone], [UserAlias, Email]] {
+            assert_eq!(found(&several), Err(ids.to_vec()));
         }
     }
 

@@ -1,14 +1,21 @@
 //! The user of a request that is about one user, by an identifier of any kind.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::mentions::Mention;
+use super::mentions::{self, Mention, MentionError};
 use super::profile::check;
+use super::rows::{self, For, StoredUser};
 use gateway::ApiError;
 use gateway::formats::{Identifier, UserAlias};
+use store::Tx;
+
+/// The ids of users with the same address that an error names.
+const NAMED_USERS: usize = 10;
 
 /// The fields of a [`UserSelector`].
 pub const FIELDS: [&str; 5] = ["external_id", "service_id", "user_alias", "email", "phone"];
@@ -28,6 +35,18 @@ pub struct UserSelector {
 impl UserSelector {
     /// The name of the field that is set, and the user that it mentions.
     pub fn mention(&self) -> Result<(&'static str, Mention<'_>), ApiError> {
+        let mut set = self.mentions();
+        match (set.next(), set.next()) {
+            (Some(only), None) => Ok(only),
+            _ => {
+                let names = FIELDS.join(", ");
+                Err(ApiError::invalid_field(format!("Exactly one of {names} is required")))
+            }
+        }
+    }
+
+    /// The same for every field that is set, for requests that need none.
+    pub fn mentions(&self) -> impl Iterator<Item = (&'static str, Mention<'_>)> {
         let Self { external_id, service_id, user_alias, email, phone } = self;
         let mentions = [
             external_id.as_ref().map(|Identifier(id)| Mention::ExternalId(id)),
@@ -39,18 +58,41 @@ impl UserSelector {
             email.as_ref().map(|Email(email)| Mention::Email(email)),
             phone.as_ref().map(|phone| Mention::Phone(&phone.number)),
         ];
-        let mut set = FIELDS
+        FIELDS
             .into_iter()
             .zip(mentions)
-            .filter_map(|(name, mention)| mention.map(|mention| (name, mention)));
-        match (set.next(), set.next()) {
-            (Some(only), None) => Ok(only),
-            _ => {
-                let names = FIELDS.join(", ");
-                Err(ApiError::invalid_field(format!("Exactly one of {names} is required")))
-            }
-        }
+            .filter_map(|(name, mention)| mention.map(|mention| (name, mention)))
     }
+}
+
+/// The only user that a field mentions. An address or a number of several users is an error.
+pub async fn find(
+    tx: &mut Tx,
+    workspace: i32,
+    (field, mention): (&str, Mention<'_>),
+    purpose: For,
+) -> Result<Option<StoredUser>, ApiError> {
+    let found = mentions::find(tx, workspace, &[mention]).await.map_err(|error| match error {
+        error @ MentionError::TooMany => ApiError::Invalid(error.to_string()),
+        MentionError::Store(error) => error.into(),
+    })?;
+    let ids: Vec<Uuid> = found.into_iter().flatten().collect::<BTreeSet<_>>().into_iter().collect();
+    match ids[..] {
+        [] => Ok(None),
+        [id] => Ok(rows::find_users(tx, workspace, &[id], purpose).await?.pop()),
+        _ => Err(several(field, &ids)),
+    }
+}
+
+/// The error if several users have an address or a number.
+pub fn several(field: &str, ids: &[Uuid]) -> ApiError {
+    let texts: Vec<String> = ids.iter().take(NAMED_USERS).map(Uuid::to_string).collect();
+    let more = if ids.len() > NAMED_USERS { ", …" } else { "" };
+    ApiError::Invalid(format!(
+        "{} users have this {field}. Use a service_id: {}{more}",
+        ids.len(),
+        texts.join(", ")
+    ))
 }
 
 /// Renames the workspace's other name for `service_id`, if it has one, in the fields of a request.
@@ -96,10 +138,17 @@ impl TryFrom<String> for Email {
     }
 }
 
-/// A phone number in E.164; the plus may be missing.
+/// What [`phone_number`] reads. A number that begins with 00 has 7 to 15 more digits.
+const PHONE: &str = concat!(
+    r"^[\s()./-]*(?:(?:\+|0[\s()./-]*0)[\s()./-]*[0-9](?:[\s()./-]*[0-9]){6,14}",
+    r"|(?:0[\s()./-]*[1-9]|[1-9][\s()./-]*[0-9])(?:[\s()./-]*[0-9]){5,13})[\s()./-]*$",
+);
+
+/// A phone number with 7 to 15 digits. It may begin with `+`, `00` or the country code, and have
+/// spaces and the characters `-./()` between its digits.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
-#[schemars(with = "String", inline, extend("pattern" = r"^\+?[0-9]{7,15}$"))]
+#[schemars(with = "String", inline, extend("pattern" = PHONE))]
 pub struct Phone {
     pub text: String,
     /// With its plus.
@@ -110,17 +159,26 @@ impl TryFrom<String> for Phone {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        let digits = text.strip_prefix('+').unwrap_or(&text);
-        if !(7..=15).contains(&digits.len()) || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err("must be a phone number: + and 7 to 15 digits");
-        }
-        Ok(Self { number: format!("+{digits}"), text })
+        let number = phone_number(&text).ok_or("must be a phone number: + and 7 to 15 digits")?;
+        Ok(Self { text, number })
     }
+}
+
+/// The number in E.164, as profiles have it, without what people write between the digits.
+pub fn phone_number(text: &str) -> Option<String> {
+    let is_separator = |c: char| c.is_whitespace() || matches!(c, '-' | '.' | '(' | ')' | '/');
+    let compact = text.replace(is_separator, "");
+    let digits = compact.strip_prefix('+').or_else(|| compact.strip_prefix("00"));
+    let digits = digits.unwrap_or(&compact);
+    let is_number =
+        (7..=15).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| format!("+{digits}"))
 }
 
 #[cfg(test)]
 mod tests {
     use gateway::Code;
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -146,6 +204,7 @@ mod tests {
             ("user_alias", alias, Mention::Alias { label: "crm", name: "7" }),
             ("email", json!("Ann@acme.example"), Mention::Email("Ann@acme.example")),
             ("phone", json!("15550100"), Mention::Phone("+15550100")),
+            ("phone", json!("001 (555) 01-00"), Mention::Phone("+15550100")),
         ] {
             let expected = (field.to_owned(), format!("{mention:?}"));
             assert_eq!(read(&json!({ field: value, "other": 1 }), None), Ok(expected));
@@ -170,6 +229,43 @@ mod tests {
             json!({ "user_alias": { "alias_name": "7" } }),
         ] {
             assert!(read(&body, None).is_err(), "{body}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_found_as_people_write_them() {
+        for text in ["+4915112345678", "004915112345678", "+49 (151) 1234-5678", "4915112345678"] {
+            assert_eq!(phone_number(text).as_deref(), Some("+4915112345678"), "{text}");
+        }
+        for text in ["", "+", "12345", "ann@acme.example", "+1234567890123456", "+49151x2345678"] {
+            assert_eq!(phone_number(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn few_of_many_users_are_named() {
+        let ids: Vec<Uuid> = (0..20).map(Uuid::from_u128).collect();
+        let text = several("phone", &ids).message().into_owned();
+        assert!(text.starts_with("20 users have this phone"), "{text}");
+        assert_eq!(text.matches("00000000-").count(), NAMED_USERS, "{text}");
+    }
+
+    proptest! {
+        /// Requests that clients check with the schema are accepted, and only these.
+        #[test]
+        fn the_schema_describes_the_numbers_that_are_read(text in "[ +0-9x().-]{0,24}") {
+            let is_described = regex::Regex::new(PHONE).unwrap().is_match(&text);
+            prop_assert_eq!(phone_number(&text).is_some(), is_described, "{:?}", text);
+        }
+
+        #[test]
+        fn numbers_with_separators_are_read(
+            text in "(\\+|00)?([ (.)/-]{0,2}[1-9]){7,15}[ .]?"
+        ) {
+            let digits = text.replace(|c: char| !c.is_ascii_digit(), "");
+            let expected = format!("+{}", digits.trim_start_matches("00"));
+            prop_assert_eq!(phone_number(&text), Some(expected));
+            prop_assert!(regex::Regex::new(PHONE).unwrap().is_match(&text));
         }
     }
 }

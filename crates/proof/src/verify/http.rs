@@ -144,11 +144,24 @@ async fn fetch_once(
     Ok(Some(body))
 }
 
-/// A successful response; none for 404. Errors do not show the address: its signature is a secret.
+/// An error unless the response is a success, for 404, too. Does not read the body.
+pub(super) async fn check(client: &reqwest::Client, address: Url) -> Result<(), HttpError> {
+    respond(client, address).await.map(drop)
+}
+
+/// A successful response; none for 404.
 async fn get(
     client: &reqwest::Client,
     address: Url,
 ) -> Result<Option<reqwest::Response>, HttpError> {
+    match respond(client, address).await {
+        Err(HttpError::Refused { status: StatusCode::NOT_FOUND, .. }) => Ok(None),
+        response => response.map(Some),
+    }
+}
+
+/// A successful response. Errors do not show the address: its signature is a secret.
+async fn respond(client: &reqwest::Client, address: Url) -> Result<reqwest::Response, HttpError> {
     #[derive(Default, Deserialize)]
     struct Refusal {
         message: String,
@@ -156,11 +169,8 @@ async fn get(
     let host = address.host_str().unwrap_or_default().to_owned();
     let mut response = client.get(address).send().await.map_err(reqwest::Error::without_url)?;
     let status = response.status();
-    if status == StatusCode::NOT_FOUND {
-        return Ok(None);
-    }
     if status.is_success() {
-        return Ok(Some(response));
+        return Ok(response);
     }
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 
 use super::http;
 pub use super::http::{ExportAddress, HttpError};
-use crate::manifest::MANIFEST_SUFFIX;
+use crate::manifest::{ARCHIVE_SUFFIX, MANIFEST_SUFFIX};
 use kit::retry::Retry;
 use objects::{Entry, ObjectError, Objects};
 
@@ -90,6 +90,15 @@ impl Source {
             }
         }
         Ok(Some(content))
+    }
+
+    /// An error if a gateway does not serve the export: the signature of its address is wrong, or no
+    /// export has its object_prefix.
+    pub(super) async fn check_address(&self) -> Result<(), SourceError> {
+        let Self::Url { client, address } = self else { return Ok(()) };
+        let archive = address.address_of(&format!("{}{ARCHIVE_SUFFIX}", address.object_prefix()));
+        let Some(archive) = archive else { return Ok(()) };
+        Ok(http::check(client, archive).await?)
     }
 
     /// A reader of an object, for a thread; none if the object does not exist.

@@ -39,10 +39,13 @@ impl Config {
             None => return None,
         };
         let folder = path.parent().filter(|_| !path.exists())?.display();
+        let or_database =
+            if self.database.url.is_none() { " or LONGSHORE_DATABASE_URL" } else { "" };
         Some(format!(
-            "no installation found in {folder}: run the command in the folder that contains \
-             longshore-data, or set LONGSHORE_DATA or LONGSHORE_DATABASE_URL. `longshore apply \
-             FILE`, `longshore migrate` and `longshore standalone` create an installation"
+            "there is no installation in {folder} yet: `longshore migrate` creates the database \
+             and the log, as do `longshore apply FILE` and `longshore standalone`. If you have an \
+             installation, run the command in the folder that contains longshore-data, or set \
+             LONGSHORE_DATA{or_database}"
         ))
     }
 

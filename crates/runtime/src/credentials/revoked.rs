@@ -5,10 +5,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Hash, hash, revoked_rows};
-use kit::clock::{format_time, parse_time};
+use kit::clock::{format_time, parse_time, serialize_optional_time};
 use store::{StoreError, Tx, from_row, text_enum};
 
-pub use revoked_rows::{find, list};
+pub use revoked_rows::{credentials, find, list};
 
 text_enum! {
     /// The kind of a credential.
@@ -30,6 +30,28 @@ pub struct RevokedSecret {
 }
 from_row! { RevokedSecret { kind, name, hash, revoked_at } }
 
+/// The name of a secret that became public, and that no key or token has.
+pub(super) const LEAKED: &str = "leaked";
+
+/// A key or SCIM token, as it is found by its secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KnownCredential {
+    pub kind: SecretKind,
+    pub name: String,
+    /// None for a SCIM token, and for a key that this database knows only from a list of revoked
+    /// secrets.
+    pub workspace: Option<String>,
+    #[serde(serialize_with = "serialize_optional_time")]
+    pub revoked_at: Option<i64>,
+}
+from_row! { KnownCredential { kind, name, workspace, revoked_at } }
+
+impl KnownCredential {
+    pub fn is_valid(&self) -> bool {
+        self.revoked_at.is_none()
+    }
+}
+
 /// A line of the list.
 #[derive(Serialize, Deserialize)]
 struct Line {
@@ -43,7 +65,7 @@ struct Line {
 impl RevokedSecret {
     /// A secret that became public.
     pub fn leaked(kind: SecretKind, secret: &str, now: i64) -> Self {
-        Self { kind, name: "leaked".to_owned(), hash: hash(secret).into(), revoked_at: now }
+        Self { kind, name: LEAKED.to_owned(), hash: hash(secret).into(), revoked_at: now }
     }
 
     /// As a JSON object.

@@ -1,6 +1,6 @@
 //! The SQL of revoked secrets.
 
-use super::revoked::{RevokedSecret, SecretKind};
+use super::revoked::{KnownCredential, LEAKED, RevokedSecret, SecretKind};
 use crate::credentials::Hash;
 use store::{StoreError, Tx, execute, on};
 
@@ -27,6 +27,25 @@ pub async fn find(
          ORDER BY revoked_at DESC LIMIT 1",
     )
     .bind(&hash[..]).bind(kind.name()).fetch_optional(c).await?))
+}
+
+/// The keys and tokens that have or had the secret with that hash, the latest revoked one first. A
+/// secret that only became public is none.
+pub async fn credentials(tx: &mut Tx, hash: &Hash) -> Result<Vec<KnownCredential>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT 'key' AS kind, api_keys.name AS name, workspaces.name AS workspace, revoked_at
+         FROM api_keys JOIN workspaces ON workspaces.id = api_keys.workspace_id WHERE hash = $1
+         UNION ALL
+         SELECT 'scim_token' AS kind, name, NULL AS workspace, revoked_at
+         FROM scim_tokens WHERE hash = $1
+         UNION ALL
+         SELECT kind, name, NULL AS workspace, revoked_at
+         FROM revoked_secrets WHERE hash = $1 AND name <> $2
+           AND NOT EXISTS (SELECT 1 FROM api_keys WHERE hash = $1)
+           AND NOT EXISTS (SELECT 1 FROM scim_tokens WHERE hash = $1)
+         ORDER BY revoked_at DESC",
+    )
+    .bind(&hash[..]).bind(LEAKED).fetch_all(c).await?))
 }
 
 /// All revoked secrets, each once, without those that are still valid under another name.

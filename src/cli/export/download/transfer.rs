@@ -40,6 +40,11 @@ pub async fn continue_download(
     }
 }
 
+/// The bytes that an earlier download left, after which another one continues.
+pub async fn downloaded(file: &Path) -> u64 {
+    Partial::load(file).await.map_or(0, |partial| partial.length)
+}
+
 async fn length(file: &Path) -> u64 {
     fs::metadata(file).await.map_or(0, |metadata| metadata.len())
 }

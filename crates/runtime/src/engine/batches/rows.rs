@@ -16,6 +16,8 @@ const NO_WORKSPACE: i32 = 0;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
     pub id: Uuid,
+    /// None if it is not determined yet; of no workspace if the message does not have one.
+    pub workspace_id: Option<i32>,
     pub consumer_group: String,
     pub topic: String,
     pub partition: i32,
@@ -33,8 +35,8 @@ pub struct DeadLetter {
 }
 from_row! {
     DeadLetter {
-        id, consumer_group, topic, partition, position, appended_at, key, payload, request_id,
-        reason, attempts, created_at,
+        id, workspace_id, consumer_group, topic, partition, position, appended_at, key, payload,
+        request_id, reason, attempts, created_at,
     }
 }
 
@@ -191,8 +193,8 @@ pub async fn dead_letters(
 ) -> Result<Vec<DeadLetter>, StoreError> {
     let (after_at, after_id) = after.unwrap_or((i64::MIN, Uuid::nil()));
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT id, consumer_group, topic, partition, position, appended_at, key, payload, request_id,
-                reason, attempts, created_at
+        "SELECT id, workspace_id, consumer_group, topic, partition, position, appended_at, key, payload,
+                request_id, reason, attempts, created_at
          FROM dead_letters WHERE (created_at, id) > ($1, $2) ORDER BY created_at, id LIMIT $3",
     )
     .bind(after_at).bind(after_id).bind(limit).fetch_all(c).await?))
@@ -200,8 +202,8 @@ pub async fn dead_letters(
 
 pub async fn dead_letter(tx: &mut Tx, id: Uuid) -> Result<Option<DeadLetter>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT id, consumer_group, topic, partition, position, appended_at, key, payload, request_id,
-                reason, attempts, created_at
+        "SELECT id, workspace_id, consumer_group, topic, partition, position, appended_at, key, payload,
+                request_id, reason, attempts, created_at
          FROM dead_letters WHERE id = $1",
     )
     .bind(id).fetch_optional(c).await?))

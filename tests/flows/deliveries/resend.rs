@@ -1,0 +1,100 @@
+//! Deliveries that an operator sends again, or shows.
+
+use super::*;
+
+/// The receiver is repaired long before the next attempt.
+async fn a_pending_delivery_can_be_sent_at_once(store: TestStore) {
+    let world = World::open(store).await;
+    let receiver = Receiver::start([ScriptedResponse::Busy("7200".into())]).await;
+    let id = world.enqueue(receiver.url("/hook")).await;
+    let waiting = world.wait_for_failure(id).await;
+    assert_eq!(waiting.state, State::Pending);
+    assert!(waiting.next_at > Some(world.app().clock.now_ms() + HOUR_MS / 2));
+    deliveries::resend(world.app(), id).await.unwrap();
+    let delivery = world.wait_for(id, State::Delivered).await;
+    assert_eq!(delivery.attempts, 2);
+    assert!(delivery.retry_until >= waiting.retry_until);
+    callback_at(&receiver, "/hook", &secret()).await;
+    assert!(take(world.app()).await.is_empty());
+    world.close().await;
+}
+
+async fn a_worker_that_holds_a_delivery_is_not_disturbed(store: TestStore) {
+    let installation = Installation::open(store, WORKSPACE, settings).await;
+    let app = &installation.app;
+    let receiver = Receiver::start([]).await;
+    let id = enqueue(&installation, receiver.url("/hook")).await;
+    let claims = take(app).await;
+    let before = find(app, id).await;
+    let refused = deliveries::resend(app, id).await;
+    assert!(matches!(refused, Err(DeliveryError::InProgress(_))), "{refused:?}");
+    let after = find(app, id).await;
+    assert_eq!((after.next_at, after.retry_until), (before.next_at, before.retry_until));
+    deliveries::run(app, &app.messages, &claims[0], &CancellationToken::new()).await.unwrap();
+    assert_eq!(find(app, id).await.state, State::Delivered);
+    assert_eq!(receiver.received().len(), 1);
+}
+
+async fn all_given_up_deliveries_can_be_resent(store: TestStore) {
+    let world = World::open(store).await;
+    let other = world.add_workspace("other").await;
+    let receiver =
+        Receiver::start(std::iter::repeat_n(ScriptedResponse::Status(503), 100_000)).await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(world.enqueue(receiver.url("/hook")).await);
+    }
+    let of_other = world.enqueue_of(other, receiver.url("/other")).await;
+    for id in ids.iter().chain([&of_other]) {
+        let delivery = world.wait_for_failure(*id).await;
+        world.app().clock.set(from_ms(delivery.retry_until + 1));
+    }
+    for id in ids.iter().chain([&of_other]) {
+        world.wait_for(*id, State::GivenUp).await;
+    }
+    receiver.clear_script();
+    let resend = ["deliveries", "resend", "--state", "given_up", "--workspace", "acme"];
+    assert_eq!(world.installation.printed(&resend).await.len(), 3);
+    for id in ids {
+        world.wait_for(id, State::Delivered).await;
+    }
+    assert_eq!(world.find(of_other).await.state, State::GivenUp);
+    world.close().await;
+}
+
+/// A download address needs no key, so its signature is shown nowhere.
+async fn shown_bodies_have_no_signatures(store: TestStore) {
+    let installation = Installation::open(store, WORKSPACE, settings).await;
+    let app = &installation.app;
+    let mut tx = app.store.write().await.unwrap();
+    let delivery = NewDelivery {
+        workspace_id: installation.workspace,
+        kind: deliveries::EXPORT_CALLBACK,
+        subject: "prefix".into(),
+        follows: None,
+        url: "https://example.com/".into(),
+        body: r#"{"success":true,"url":"https://example.com/download?signature=hidden-1_"}"#.into(),
+        request_id: "request-1".into(),
+    };
+    let id = deliveries::enqueue(&mut tx, &app.config, &app.clock, delivery).await.unwrap();
+    tx.commit().await.unwrap();
+    let id = id.to_string();
+    for command in [&["list", "--json"][..], &["show", &id], &["show", &id, "--json"]] {
+        let command = [&["deliveries"], command].concat();
+        let shown = installation.printed(&command).await.join("\n");
+        assert!(shown.contains("signature=***") && !shown.contains("hidden-1_"), "{shown}");
+    }
+}
+
+on_sqlite!(
+    a_pending_delivery_can_be_sent_at_once,
+    a_worker_that_holds_a_delivery_is_not_disturbed,
+    all_given_up_deliveries_can_be_resent,
+    shown_bodies_have_no_signatures,
+);
+
+on_postgres!(
+    a_pending_delivery_can_be_sent_at_once,
+    a_worker_that_holds_a_delivery_is_not_disturbed,
+    all_given_up_deliveries_can_be_resent,
+);

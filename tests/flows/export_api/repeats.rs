@@ -1,0 +1,165 @@
+//! An export that has ended is requested again over HTTP; the list of exports in one state.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::api::{Api, ApiResponse, EXPORT, answer};
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::{WorkspaceFile, checker};
+
+const SEGMENT_EXPORT: &str = "users.export.segment";
+
+async fn repeat(api: &Api, prefix: &str, key: &str) -> ApiResponse {
+    let path = format!("/users/export/{prefix}/repeat");
+    answer(api.request(Method::POST, &path).header("idempotency-key", key)).await
+}
+
+fn prefix_of(response: &ApiResponse) -> String {
+    assert_eq!(response.status, 201, "{response:?}");
+    response.body["object_prefix"].as_str().expect("an object_prefix").to_owned()
+}
+
+/// The workspace's exports in a state; all without one.
+async fn listed(api: &Api, query: &str) -> Vec<String> {
+    let page = api.get(&format!("/users/export{query}")).await;
+    assert_eq!(page.status, 200, "{query}: {page:?}");
+    let exports = page.body["exports"].as_array().expect("an array").iter();
+    exports.map(|export| export["object_prefix"].as_str().expect("text").to_owned()).collect()
+}
+
+fn users() -> Vec<String> {
+    ["ann", "bob", "cid"].map(|id| json!({ "external_id": id }).to_string()).into()
+}
+
+/// The external_ids behind a download address.
+async fn downloaded(api: &Api, url: &Value) -> Vec<String> {
+    let bytes = api.download(url.as_str().expect("a URL")).await;
+    let files = checker::downloaded(&bytes);
+    let lines = files.iter().flat_map(|file| file.bytes.split(|byte| *byte == b'\n'));
+    let lines = lines.filter(|line| !line.is_empty());
+    let mut ids: Vec<String> = lines
+        .map(|line| serde_json::from_slice::<Value>(line).expect("JSON"))
+        .map(|user| user["external_id"].as_str().expect("an id").to_owned())
+        .collect();
+    ids.sort();
+    ids
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_export_succeeds_when_it_is_repeated_without_its_cause() {
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let file = WorkspaceFile::new("acme");
+    let limited = file.clone().with("export_limits", json!({ "users": 1 }));
+    let api = fleet.apply(&[limited]).await.remove(0);
+    fleet.import("acme", &users()).await;
+    let failed = api.export(&json!({ "fields_to_export": ["external_id"] })).await.prefix;
+    api.failed(&failed).await;
+    // The cause is still there.
+    let again = prefix_of(&repeat(&api, &failed, "first").await);
+    api.failed(&again).await;
+    let large = json!({ "users": 1_000 });
+    fleet.apply(&[file.with("export_limits", large)]).await;
+    let repeated = repeat(&api, &failed, "second").await;
+    let prefix = prefix_of(&repeated);
+    api.done(&prefix).await;
+    assert_eq!(downloaded(&api, &repeated.body["url"]).await, ["ann", "bob", "cid"]);
+    // The former one is as it was.
+    assert_eq!(api.status(&failed).await["state"], "failed");
+    for (query, expected) in [
+        ("?state=failed", vec![&again, &failed]),
+        ("?state=done", vec![&prefix]),
+        ("?state=failed&limit=1", vec![&again]),
+        ("?state=queued", vec![]),
+        ("", vec![&prefix, &again, &failed]),
+    ] {
+        assert_eq!(listed(&api, query).await.iter().collect::<Vec<_>>(), expected, "{query}");
+    }
+    // From page to page within the state.
+    let first = api.get("/users/export?state=failed&limit=1").await;
+    let cursor = first.body["next_cursor"].as_str().expect("a cursor");
+    let second = listed(&api, &format!("?state=failed&limit=1&cursor={cursor}")).await;
+    assert_eq!(second, [failed]);
+    for wrong in ["state=", "state=ended", "state=Failed", "state=done&state=failed"] {
+        let refused = api.get(&format!("/users/export?{wrong}")).await;
+        assert_eq!(refused.status, 400, "{wrong}: {refused:?}");
+        assert_eq!(refused.body["code"], "invalid-request", "{wrong}");
+    }
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_export_is_repeated_once_for_each_key() {
+    let mut fleet = Fleet::start(Backend::Fleet(1), &[]).await;
+    let files = [
+        WorkspaceFile::new("acme"),
+        WorkspaceFile::new("beta"),
+        WorkspaceFile::new("few").permitted(&["users.track"]),
+    ];
+    let [acme, beta, few]: [Api; 3] = fleet.apply(&files).await.try_into().ok().expect("three");
+    fleet.import("acme", &users()).await;
+    let create = ["key", "create", "--workspace", "acme", "--name", "segments"];
+    let created = fleet.run(&[&create[..], &["--permission", SEGMENT_EXPORT]].concat()).await;
+    let of_segments = Api::new(fleet.base(), created.trim());
+
+    fleet.stop("worker-1");
+    let body = json!({ "fields_to_export": ["external_id"], "users_per_file": 2 });
+    let former = acme.export(&body).await.prefix;
+    let early = repeat(&acme, &former, "early").await;
+    assert_eq!((early.status.as_u16(), &early.body["code"]), (409, &json!("conflict")));
+    let cancelled = acme.delete(&format!("/users/export/{former}")).await;
+    assert_eq!(cancelled.status, 200, "{cancelled:?}");
+    let unknown = format!("{}-1795249527", uuid::Uuid::nil());
+    for (api, prefix, status) in [
+        (&acme, unknown.as_str(), 404),
+        (&acme, "unknown", 404),
+        (&beta, &former, 404),
+        // It may request other exports than this one.
+        (&of_segments, &former, 404),
+        (&few, &former, 403),
+    ] {
+        let refused = repeat(api, prefix, "refused").await;
+        assert_eq!(refused.status, status, "{prefix}: {refused:?}");
+    }
+    assert_eq!(listed(&acme, "").await, [former.as_str()], "nothing was requested");
+
+    let first = repeat(&acme, &former, "once").await;
+    let prefix = prefix_of(&first);
+    assert_eq!(first.body["message"], "success");
+    let second = repeat(&acme, &former, "once").await;
+    assert_eq!((second.status, &second.body), (first.status, &first.body));
+    assert_eq!(repeat(&of_segments, &former, "once").await.status, 404, "also of a stored one");
+    // The key is of one export.
+    let other = repeat(&acme, &prefix, "once").await;
+    assert_eq!((other.status.as_u16(), listed(&acme, "").await.len()), (422, 2), "{other:?}");
+    assert_eq!(listed(&acme, "?state=cancelled").await, [former.as_str()]);
+    fleet.resume("worker-1");
+    let done = acme.done(&prefix).await;
+    assert_eq!((&done["users"]["done"], &done["files"]["done"]), (&json!(3), &json!(2)), "{done}");
+    assert_eq!(downloaded(&acme, &first.body["url"]).await, ["ann", "bob", "cid"]);
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_export_of_a_segment_needs_the_permission_of_segments() {
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let file = WorkspaceFile::new("acme").permitted(&[SEGMENT_EXPORT]);
+    let api = fleet.apply(&[file]).await.remove(0);
+    fleet.import("acme", &users()).await;
+    let create = ["key", "create", "--workspace", "acme", "--name", "group"];
+    let permission = ["--permission", "users.export.global_control_group"];
+    let created = fleet.run(&[&create[..], &permission].concat()).await;
+    let of_group = Api::new(fleet.base(), created.trim());
+    let audience =
+        json!({ "email_subscription_status": { "comparison": "is", "value": "subscribed" } });
+    let body = json!({ "fields_to_export": ["external_id"], "audience": audience });
+    let accepted = api.post("/users/export/segment", &body).await;
+    let former = prefix_of(&accepted);
+    let former_status = api.done(&former).await;
+    assert_eq!(repeat(&of_group, &former, "k").await.status, 404);
+    assert_eq!(of_group.post(EXPORT, &json!({ "fields_to_export": ["email"] })).await.status, 201);
+    let repeated = api.done(&prefix_of(&repeat(&api, &former, "k").await)).await;
+    for field in ["audience", "segment_id", "users"] {
+        assert_eq!(repeated[field], former_status[field], "{field}");
+    }
+    fleet.close().await;
+}
