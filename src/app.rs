@@ -3,6 +3,8 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use axum::extract::FromRef;
+
 use crate::config::Config;
 use crate::gateway::memory::Turns;
 use kit::clock::Clock;
@@ -60,6 +62,13 @@ impl Deref for App {
 
     fn deref(&self) -> &State {
         &self.0
+    }
+}
+
+/// Serves the gateway's extractors.
+impl FromRef<App> for gateway::app::App {
+    fn from_ref(app: &App) -> Self {
+        app.gateway.clone()
     }
 }
 

@@ -6,6 +6,7 @@
 mod output;
 
 mod apply;
+mod audit;
 mod backup;
 mod campaigns;
 mod cards;
@@ -13,6 +14,7 @@ mod catalogs;
 mod completions;
 mod config;
 mod confirm;
+mod console;
 mod console_log;
 mod control_group;
 mod dead_letters;
@@ -107,6 +109,8 @@ enum Command {
     Key(key::Arguments),
     /// List and rotate the keys that sign exports
     SigningKey(signing_key::Arguments),
+    /// Create sign-in links of the console, and list and end its sessions
+    Console(console::Arguments),
     /// Create, list and revoke SCIM tokens
     ScimToken(scim_token::Arguments),
     /// Import users from newline-delimited JSON
@@ -147,6 +151,8 @@ enum Command {
     DeadLetters(dead_letters::Arguments),
     /// Show and reset the groups' positions in the log
     Log(log::Arguments),
+    /// List who changed what, when, and from where
+    Audit(audit::Arguments),
     /// Record and restore backups
     Backup(backup::Arguments),
     /// Run an export from start to end on a temporary data directory
@@ -389,6 +395,7 @@ async fn run(arguments: Arguments) -> ExitCode {
             Command::Apply(arguments) => apply::run(config, arguments).await,
             Command::Key(arguments) => key::run(config, arguments).await,
             Command::SigningKey(arguments) => signing_key::run(config, arguments).await,
+            Command::Console(arguments) => console::run(config, arguments).await,
             Command::ScimToken(arguments) => scim_token::run(config, arguments).await,
             Command::Import(arguments) => import::run(config, arguments).await,
             Command::Generate(arguments) => generate::run(config, arguments).await,
@@ -409,6 +416,7 @@ async fn run(arguments: Arguments) -> ExitCode {
             Command::InvalidNumbers(arguments) => invalid_numbers::run(config, arguments).await,
             Command::DeadLetters(arguments) => dead_letters::run(config, arguments).await,
             Command::Log(arguments) => log::run(config, arguments).await,
+            Command::Audit(arguments) => audit::run(config, arguments).await,
             Command::Backup(arguments) => backup::run(config, arguments).await,
             Command::Demo(arguments) => demo::run(config, arguments).await,
             Command::Doctor(arguments) => doctor::run(config, arguments).await,

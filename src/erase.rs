@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::messages::channels::cards;
@@ -14,13 +15,14 @@ use crate::users::{name_locks, token_rows};
 use crate::workspaces::Workspace;
 use kit::fail_point;
 use kit::retry::{Retry as _, TimedRetries};
+use runtime::audit;
 use store::claims::now;
 use store::{Store, StoreError, Tx};
 
 /// For how long a transaction that fails is tried again.
 const RETRY_TIME: Duration = Duration::from_secs(30);
 
-/// Erases a user with all data, in one transaction; returns the user's ids. The erasure is
+/// Erases a user with all data, for a command, in one transaction; returns the user's ids. The erasure is
 /// remembered for a while, because the log may still contain earlier requests, which must not
 /// create the user again. The same holds if no user has the id ([`FindError::NotFoundYet`]): the user
 /// may exist only in the log. Tries again for a while if the transaction fails, as after a deadlock.
@@ -75,6 +77,9 @@ async fn try_erase(
     find::erase(&mut tx, workspace.id, &erased_names, user.as_ref(), now).await?;
     if let Some(user) = &user {
         erase_rows(&mut tx, workspace.id, user.service_id).await?;
+        // The id alone refers to nothing any more.
+        let change = ("user.delete", user.service_id.to_string());
+        audit::record_command(&mut tx, now, Some(workspace.id), change, json!({})).await?;
     }
     fail_point!("erase::written");
     if let Some(user) = &user {

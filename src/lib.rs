@@ -39,6 +39,7 @@
 //! | `tracking` | attributes, events and purchases, from the request to profiles and activity |
 //! | `sending` | schedules, transactional emails, reports about messages, unsubscribing |
 //! | `declared` | the workspace file: read, compared with what is stored, applied |
+//! | `console` | pages for people over exports and messages |
 //!
 //! This crate is the program: it puts the layers together, and re-exports their modules. A module
 //! here uses only those above it, which a test checks.

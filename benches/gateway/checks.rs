@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::{Extension, Router};
 use longshore::app::App;
-use longshore::gateway::{self, Caller};
+use longshore::gateway::{self, Caller, Recording};
 use longshore::tracking;
 use longshore::workspaces;
 use tokio::task::JoinHandle;
@@ -51,8 +51,11 @@ impl<'a> Checks<'a> {
         let caller = Caller {
             workspace: Arc::new(workspace.expect("the workspace is applied")),
             key_id: Uuid::new_v4(),
+            key_name: "benchmark".into(),
+            address: None,
             permissions: Arc::default(),
             request_id: Uuid::new_v4().to_string(),
+            recording: Recording::default(),
         };
         let open = Router::new()
             .route(tracking::api::PATH, tracking::api::unprotected())

@@ -1,12 +1,17 @@
 //! `longshore backup`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
 
 use super::{CommandResult, standalone};
+use crate::app;
 use crate::config::Config;
 use crate::setup::restore::{self, RestoredLog};
 use crate::telemetry::fleet;
 use kit::clock::{Clock, from_ms};
+use kit::words::count;
+use runtime::audit;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -63,19 +68,37 @@ async fn record(config: Config) -> CommandResult {
     Ok(())
 }
 
+/// Records a restore in the restored store.
+async fn record_restore(config: &Config, folder: &Path, replace_log: bool) -> CommandResult {
+    let store = app::connect(config).await?;
+    let mut tx = store.write().await?;
+    let details = json!({ "replace_log": replace_log });
+    let change = ("backup.restore", folder.display().to_string());
+    let now = Clock::system().now_ms();
+    audit::record_command(&mut tx, now, None, change, details).await?;
+    tx.commit().await?;
+    store.close().await;
+    Ok(())
+}
+
 async fn restore(config: &Config, Restore { folder, replace_log }: &Restore) -> CommandResult {
     let _lock = standalone::lock(&config.data)?;
     let time = Clock::system().now().strftime("%Y%m%dT%H%M%SZ").to_string();
     let restored = restore::restore(config, folder, *replace_log, time).await?;
+    if let Err(error) = record_restore(config, folder, *replace_log).await {
+        // As after a backup of a release without the log.
+        eprintln!("longshore: the restore is not in the audit log: {error}");
+    }
     println!("restored the store of {}", folder.display());
     match restored.log {
         RestoredLog::Kept(messages) => println!(
-            "kept the log of {}: at the next start, {messages} messages after the backup are applied",
-            config.data.display()
+            "kept the log of {}: the next start applies {} after the backup",
+            config.data.display(),
+            count(messages.unsigned_abs(), "message")
         ),
         RestoredLog::FromBackup(messages) => println!(
-            "restored the log of the backup, too: at the next start, {messages} of its messages are \
-             applied"
+            "restored the log of the backup, too: the next start applies {} of it",
+            count(messages.unsigned_abs(), "message")
         ),
     }
     for file in restored.set_aside {

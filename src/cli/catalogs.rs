@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::table::{self, Cell, number, optional, text, time};
-use super::{CommandResult, PageArguments, WorkspaceArgument};
+use super::{CommandResult, PageArguments, WorkspaceArgument, output};
 use crate::app::App;
 use crate::catalogs::rows::{self, EditRow};
 use crate::catalogs::{Catalog, Field, api, items};
@@ -125,14 +125,16 @@ async fn items(
         return Ok(());
     }
     let mut after = String::new();
-    loop {
+    // The rest of the catalog is not read for a reader that is gone.
+    while output::error().is_none() {
         let page = rows::items_after(&mut tx, catalog.id, &after, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(()) };
+        let Some(last) = page.last() else { break };
         after.clone_from(&last.item_id);
         for item in &page {
             println!("{}", items::line(&item.item_id, &item.doc));
         }
     }
+    Ok(())
 }
 
 async fn edits(

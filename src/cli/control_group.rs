@@ -3,6 +3,7 @@
 use serde_json::json;
 use uuid::Uuid;
 
+use super::audit;
 use super::confirm::Consent;
 use super::ids::group_id;
 use super::{CommandResult, WorkspaceArgument, table};
@@ -133,6 +134,8 @@ async fn renew(app: &App, arguments: Renew) -> CommandResult {
     let workspace = workspace.find(&mut tx).await?;
     let former = control_group(&mut tx, workspace.id).await?;
     let group = groups::renew(&mut tx, workspace.id, percent, app.clock.now_ms()).await?;
+    let groups = (former.as_ref(), &group);
+    record(&mut tx, app, &workspace, "control_group.renew", groups).await?;
     tx.commit().await?;
     changed(app, &workspace, &group, json).await?;
     note.iter().for_each(|note| eprintln!("{note}"));
@@ -168,10 +171,28 @@ async fn activate(app: &App, arguments: Activate) -> CommandResult {
     }
     let mut tx = app.store.write().await?;
     let workspace = workspace.find(&mut tx).await?;
+    let former = control_group(&mut tx, workspace.id).await?;
     let group = groups::activate(&mut tx, workspace.id, segment_id).await?;
     let group = group.ok_or_else(|| unknown(segment_id, &workspace))?;
+    let groups = (former.as_ref(), &group);
+    record(&mut tx, app, &workspace, "control_group.activate", groups).await?;
     tx.commit().await?;
     changed(app, &workspace, &group, json).await
+}
+
+/// Writes the change from one group to another into the audit log.
+async fn record(
+    tx: &mut Tx,
+    app: &App,
+    workspace: &Workspace,
+    action: &'static str,
+    (former, new): (Option<&ControlGroup>, &ControlGroup),
+) -> CommandResult {
+    let state =
+        |group: &ControlGroup| json!({ "segment_id": group.segment_id, "percent": group.percent });
+    let details = json!({ "before": former.map(state), "after": state(new) });
+    let change = (action, new.segment_id.to_string());
+    audit::record(tx, app, Some(workspace.id), change, details).await
 }
 
 fn unknown(segment_id: Uuid, workspace: &Workspace) -> String {
@@ -193,8 +214,8 @@ async fn former_group(tx: &mut Tx, workspace: &Workspace) -> CommandResult<Vec<S
     Ok(vec![
         format!(
             "the control group {segment_id} of workspace {} ({percent}%, {users}) will no longer \
-             be active: campaigns will reach its users again, and new exports will have those of \
-             the other group",
+             be active: campaigns will reach its users again, and new exports will have the users \
+             of the other group",
             workspace.name
         ),
         "exports that were requested before will continue with it".to_owned(),

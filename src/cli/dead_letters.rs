@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::audit;
 use super::confirm::Consent;
 use super::ids::dead_letter_id;
 use super::table::{self, Cell, measure, number, optional, text, time};
@@ -17,6 +18,7 @@ use crate::engine::batches::dead_letters::{self, DeadLetter};
 use crate::workspaces;
 use kit::clock::serialize_time;
 use kit::words::count;
+use runtime::audit::Entry;
 use store::Store;
 
 #[derive(clap::Args)]
@@ -126,7 +128,12 @@ async fn retry(app: &App, which: &Which) -> CommandResult {
     let ids = chosen(&app.store, which).await?;
     let mut failed = 0;
     for id in &ids {
+        let workspace = workspace_of(&app.store, *id).await;
         let result = crate::dead_letters::retry(app, *id).await;
+        if result.is_ok() {
+            let change = ("dead_letter.retry", id.to_string());
+            audit::record_done(app, workspace, change, json!({})).await?;
+        }
         failed += report(*id, "applied", result.map_err(Into::into));
     }
     print::all_done(failed, ids.len(), "were not applied")
@@ -155,7 +162,10 @@ async fn discard(store: &Store, Discard { which, consent, json }: &Discard) -> C
     }
     let (mut discarded, mut failed) = (Vec::new(), Vec::new());
     for id in &ids {
-        let result = dead_letters::discard(store, *id).await;
+        let workspace = workspace_of(store, *id).await;
+        let entry =
+            Entry::from_command(workspace, "dead_letter.discard", id.to_string(), json!({}));
+        let result = dead_letters::discard(store, *id, &entry).await;
         match &result {
             Ok(()) => discarded.push(id),
             Err(error) => failed.push(json!({"id": id, "reason": error.to_string()})),
@@ -168,6 +178,12 @@ async fn discard(store: &Store, Discard { which, consent, json }: &Discard) -> C
         println!("{}", json!({"discarded": discarded, "failed": failed}));
     }
     print::all_done(failed.len(), ids.len(), "were not discarded")
+}
+
+/// The workspace of a dead letter; none if it has none, or is unknown.
+async fn workspace_of(store: &Store, id: Uuid) -> Option<i32> {
+    let dead_letter = dead_letters::by_id(store, id).await.ok()?;
+    dead_letter.workspace_id.filter(|workspace| *workspace > 0)
 }
 
 /// The given ids, or all current ones: a message that fails again is not retried twice.

@@ -1,7 +1,9 @@
 //! `longshore deliveries`.
 
+use serde_json::json;
 use uuid::Uuid;
 
+use super::audit;
 use super::ids::delivery_id;
 use super::table::{self, Cell, number, optional, state, text, time};
 use super::{CommandResult, ListArguments, find_named, print};
@@ -63,7 +65,7 @@ struct Resend {
     /// The deliveries' ids, or webhook-ids
     #[arg(required_unless_present = "state", value_name = "ID", value_parser = delivery_id)]
     ids: Vec<Uuid>,
-    /// Instead of ids: all deliveries in this state, the earliest first
+    /// Instead of ids: all deliveries that are in this state now, the earliest first
     #[arg(long, conflicts_with = "ids")]
     state: Option<Resendable>,
     /// With --state, only deliveries of this workspace
@@ -128,9 +130,11 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
 }
 
 /// Resends all deliveries that it can, prints the errors of the others, and fails if there are any.
+/// Of those in a state, some may have left it, or follow others: these need nothing more.
 async fn resend(app: &App, arguments: Resend) -> CommandResult {
-    let ids = match arguments.state {
-        Some(state) => ids_in_state(app, state.into(), arguments.workspace).await?,
+    let state = arguments.state.map(State::from);
+    let ids = match state {
+        Some(state) => ids_in_state(app, state, arguments.workspace).await?,
         None => arguments.ids,
     };
     if ids.is_empty() {
@@ -139,8 +143,23 @@ async fn resend(app: &App, arguments: Resend) -> CommandResult {
     }
     let mut failed = 0;
     for id in &ids {
-        match deliveries::resend(app, *id).await {
-            Ok(()) => println!("{id} will be sent again"),
+        let resent = match state {
+            Some(state) => deliveries::resend_in_state(app, *id, state).await,
+            None => deliveries::resend(app, *id).await.map(|()| true),
+        };
+        if let Ok(true) = resent {
+            let found = deliveries::by_id(&mut app.store.snapshot().await?, *id).await?;
+            let workspace = found.map(|delivery| delivery.workspace_id);
+            let change = ("delivery.resend", id.to_string());
+            audit::record_done(app, workspace, change, json!({})).await?;
+        }
+        match resent {
+            Ok(true) if state == Some(State::Pending) => println!("{id} will be sent now"),
+            Ok(true) => println!("{id} will be sent again"),
+            Ok(false) => println!("{id} was sent or given up in the meantime"),
+            Err(DeliveryError::Waiting(_)) if state.is_some() => {
+                println!("{id} will be sent after the delivery before it");
+            }
             Err(error) => {
                 failed += 1;
                 eprintln!("longshore: {error}");

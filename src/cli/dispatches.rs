@@ -2,9 +2,13 @@
 
 mod recipients;
 
+use std::time::Duration;
+
 use clap::Subcommand;
+use serde_json::json;
 use uuid::Uuid;
 
+use super::audit;
 use super::ids::dispatch_id;
 use super::table::{self, Cell, fields, number, optional, progress, state, text, time};
 use super::times::{Moment, moment, range};
@@ -17,7 +21,13 @@ use crate::messages::dispatch::{
 };
 use crate::messages::dispatches::status::may_still_be_sent;
 use crate::transactional::{self, EmailDetails};
+use kit::retry::{Retry as _, TimedRetries};
 use kit::words::grouped;
+use store::StoreError;
+
+/// How long to try a cancellation: a worker that stopped inside a transaction keeps its locks for a
+/// minute.
+const MAX_LOCKED: Duration = Duration::from_secs(90);
 
 /// Show sends: their progress and the outcome of their messages.
 #[derive(clap::Args)]
@@ -49,8 +59,8 @@ enum Command {
     /// Send to the recipients of an ended send, such as an apology; asks on a terminal
     ///
     /// Each of them gets each message once. By default, the recipients are those whose message was
-    /// sent or delivered. With --idempotency-key, a repeat returns the first send; without it, a
-    /// repeat is another send. The question and --dry-run list earlier sends to the same recipients.
+    /// sent or delivered. With --idempotency-key, a repeat returns the first send without a question;
+    /// without it, a repeat is another send. The question and --dry-run list earlier sends to the same recipients.
     #[command(after_help = "Examples:
   longshore dispatches send 0197b6a83c557e119a1f3f0f3c2d6e54 --request apology.json --dry-run
   longshore dispatches send 0197b6a83c557e119a1f3f0f3c2d6e54 --request apology.json --idempotency-key \
@@ -200,12 +210,13 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
 async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
     let mut failed = 0;
     for id in &arguments.ids {
-        let mut tx = app.store.write().await?;
-        dispatch::cancel(&mut tx, *id).await?;
-        tx.commit().await?;
-        let mut tx = app.store.write().await?;
-        dispatch::wait_for_batches(&mut tx, *id).await?;
-        drop(tx);
+        let mut tries = TimedRetries::within(MAX_LOCKED);
+        while let Err(error) = cancel_one(app, *id).await {
+            let can_retry = error.downcast_ref::<StoreError>().is_some_and(StoreError::can_retry);
+            if !(can_retry && tries.again().await) {
+                return Err(error);
+            }
+        }
         let mut tx = app.store.snapshot().await?;
         let state = dispatch::summary(&mut tx, *id).await?.map(|found| found.state);
         let error = match state {
@@ -230,12 +241,29 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
     print::all_done(failed, arguments.ids.len(), "dispatches could not be cancelled")
 }
 
+/// Cancels a send that has not ended, with its entry in the audit log.
+async fn cancel_one(app: &App, id: Uuid) -> CommandResult {
+    let mut tx = app.store.write().await?;
+    let before = dispatch::summary(&mut tx, id).await?;
+    let is_cancelled = dispatch::cancel(&mut tx, id).await?;
+    if let Some(before) = before.filter(|_| is_cancelled) {
+        let workspace = find_named(&mut tx, before.workspace.as_deref()).await?;
+        let workspace = workspace.map(|found| found.id);
+        let states = json!({ "before": before.state.name(), "after": State::Cancelling.name() });
+        let change = ("dispatch.cancel", id.simple().to_string());
+        audit::record(&mut tx, app, workspace, change, states).await?;
+    }
+    tx.commit().await?;
+    let mut tx = app.store.write().await?;
+    Ok(dispatch::wait_for_batches(&mut tx, id).await?)
+}
+
 /// The status of a send whose messages in flight are not settled yet.
 fn cancelling(id: Uuid, may_still_be_sent: i64) -> String {
     let (id, count) = (id.simple(), grouped(may_still_be_sent));
     format!(
-        "{id} is cancelling: at most {count} messages that workers already hold may still go out; \
-         `longshore dispatches show {id}` shows when it is cancelled"
+        "{id} is cancelling: at most {count} messages that workers already hold may still go out, \
+         usually far fewer; `longshore dispatches show {id}` shows when it is cancelled"
     )
 }
 
@@ -252,8 +280,8 @@ fn row(summary: &DispatchSummary) -> [Cell; 11] {
         text(summary.audience.in_words()),
         progress(summary.walked, Some(summary.users)),
         optional(summary.matched.map(number)),
-        number(summary.sent),
-        number(summary.failed),
+        number(summary.messages.sent),
+        number(summary.messages.failed),
         optional(summary.campaign_label().map(text)),
         optional(summary.workspace.as_ref().map(text)),
     ]
@@ -261,7 +289,7 @@ fn row(summary: &DispatchSummary) -> [Cell; 11] {
 
 /// Whether there may be more messages with a reason than were counted.
 fn are_incomplete(reasons: &[Reason]) -> bool {
-    reasons.first().is_some_and(|reason| reason.looked_at >= MAX_COUNTED_MESSAGES)
+    reasons.first().is_some_and(|reason| reason.counted_messages >= MAX_COUNTED_MESSAGES)
 }
 
 fn print_reasons(reasons: &[Reason]) -> CommandResult {
@@ -330,7 +358,7 @@ fn details(
     unsent: UnsentMessages,
     may_still_be_sent: Option<i64>,
 ) -> String {
-    let of = |done: i64, all: i64| format!("{} of {}", grouped(done), grouped(all));
+    let parts_left = format!("{} of {} left", grouped(summary.parts_left), grouped(summary.parts));
     fields([
         ("id", text(summary.id.simple())),
         ("workspace", optional(summary.workspace.as_ref().map(text))),
@@ -344,13 +372,13 @@ fn details(
         ("users", checked(summary)),
         ("matched", optional(summary.matched.map(number))),
         ("left out", text(left_out(summary))),
-        ("parts", text(of(summary.parts_left, summary.parts) + " left")),
+        ("parts", text(parts_left)),
         ("waiting", number(unsent.waiting)),
-        ("sent", number(summary.sent)),
-        ("unreachable", number(summary.unreachable)),
-        ("aborted", number(summary.aborted)),
-        ("failed", number(summary.failed)),
-        ("bounced", number(summary.bounced)),
+        ("sent", number(summary.messages.sent)),
+        ("unreachable", number(summary.messages.unreachable)),
+        ("aborted", number(summary.messages.aborted)),
+        ("failed", number(summary.messages.failed)),
+        ("bounced", number(summary.messages.bounced)),
         ("cancelled", cancelled(summary.state, unsent.cancelled)),
         ("may have been sent", number(unsent.may_have_been_sent)),
         ("may still be sent", optional(may_still_be_sent.map(number))),

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use super::CommandResult;
-use super::service::Service;
+use super::service::{CONSOLE_LISTEN, Service};
 use crate::config::Config;
 use crate::gateway;
 use crate::telemetry::process::Process;
@@ -35,11 +35,15 @@ impl Arguments {
 
 pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     let listener = gateway::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
+    let console = match config.console.address() {
+        Some(address) => Some(gateway::bind(address, CONSOLE_LISTEN).await?),
+        None => None,
+    };
     let service = Service::start(config, Process::gateway()).await?;
     if service.wait_until_set_up().await? && service.wait_for_lists().await? {
         let address = listener.local_addr()?;
         tracing::info!(%address, "gateway started");
-        service.serve(listener).await;
+        tokio::join!(service.serve(listener), service.serve_console(console));
     }
     service.stop().await;
     Ok(())

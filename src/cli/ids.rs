@@ -29,6 +29,14 @@ pub fn dead_letter_id(text: &str) -> Result<Uuid, String> {
     uuid(text, "the id of a dead letter is a UUID", EXAMPLE, "dead-letters list")
 }
 
+pub fn audit_id(text: &str) -> Result<Uuid, String> {
+    uuid(text, "the id of a change is a UUID", EXAMPLE, "audit list")
+}
+
+pub fn session_id(text: &str) -> Result<Uuid, String> {
+    uuid(text, "the id of a session is a UUID", EXAMPLE, "console sessions")
+}
+
 /// A message of a user: of which dispatch and in which channel, as lists continue after it.
 pub fn message_id(text: &str) -> Result<(Uuid, Channel), String> {
     let read = text.split_once('/').and_then(|(dispatch, channel)| {

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use indicatif::HumanCount;
+use serde_json::json;
 
+use super::audit;
 use super::confirm::Confirmation;
 use super::progress::{self, Unit};
 use super::table::printable;
@@ -90,6 +92,11 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         dry_run: arguments.dry_run,
     };
     let hint = if arguments.dry_run { NOTHING_WRITTEN } else { USERS_STAY };
+    let (workspace_id, name) = (Some(workspace.id), workspace.name.clone());
+    if !arguments.dry_run {
+        let files = json!({ "files": arguments.files });
+        audit::record_done(&app, workspace_id, ("users.import.start", &*name), files).await?;
+    }
     let importer = Importer::new(app.store.clone(), app.clock.clone(), workspace).with(options);
     let mut printed = 0;
     let work = importer.run(inputs, |event| match event {
@@ -106,6 +113,11 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         }
     });
     let result = shutdown::with_hint(work, || hint.to_owned()).await?;
+    if let (false, Ok(summary)) = (arguments.dry_run, &result) {
+        let Summary { created, replaced, bad, .. } = summary;
+        let counts = json!({ "created": created, "replaced": replaced, "invalid_lines": bad });
+        audit::record_done(&app, workspace_id, ("users.import.end", &*name), counts).await?;
+    }
     let seconds = bar.seconds();
     drop(bar);
     // Before the result, because the file is useful even after a failure.

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use super::audit;
 use super::table::{text, time};
 use super::{CommandResult, PageArguments, WorkspaceArgument};
 use crate::app::App;
@@ -141,6 +142,8 @@ async fn add(
         added += sms::add(&mut tx, workspace.id, &numbers, reason, app.clock.now_ms()).await?;
         tx.commit().await?;
     }
+    let change = ("invalid_numbers.add", "");
+    audit::record_done(app, Some(workspace.id), change, json!({ "added": added })).await?;
     let Outcome { numbers, bad } = reader.await??;
     let already_listed = numbers - added;
     if json {
@@ -214,6 +217,8 @@ async fn remove(
     let mut tx = app.store.write().await?;
     let workspace = workspace.find(&mut tx).await?;
     let removed = sms::remove(&mut tx, workspace.id, numbers).await?;
+    let change = ("invalid_numbers.remove", "");
+    audit::record(&mut tx, app, Some(workspace.id), change, json!({ "removed": removed })).await?;
     tx.commit().await?;
     if json {
         println!("{}", json!({ "removed": removed }));

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use ipnet::IpNet;
 use serde_json::json;
 
+use super::audit;
 use super::confirm::Consent;
 use super::table::{Cell, optional, state, text, time};
 use super::{CommandResult, PageArguments, WorkspaceArgument, find_named, print};
@@ -144,6 +145,9 @@ async fn create(app: &App, arguments: Create) -> CommandResult {
         declared: false,
     };
     let secret = keys::create(&mut tx, &app.clock, key).await?;
+    let details = json!({ "after": { "permissions": key.permissions, "allow": key.allow } });
+    let change = ("key.create", key.name);
+    audit::record(&mut tx, app, Some(workspace.id), change, details).await?;
     tx.commit().await?;
     let (name, workspace) = (arguments.name, workspace.name);
     let object = json!({"workspace": workspace, "name": name, "secret": secret});
@@ -195,6 +199,8 @@ async fn revoke(app: &App, arguments: Revoke) -> CommandResult {
     let mut tx = app.store.write().await?;
     let workspace = workspace.find(&mut tx).await?;
     let key = keys::revoke(&mut tx, &app.clock, workspace.id, &name).await?;
+    let details = json!({ "id": key.id });
+    audit::record(&mut tx, app, Some(workspace.id), ("key.revoke", &*key.name), details).await?;
     tx.commit().await?;
     let suffix = format!(" of {}", workspace.name);
     print::revoked(json, key.id, &key.name, &suffix, key.declared);
@@ -259,6 +265,8 @@ async fn revoke_leaked(app: &App, file: &Path, consent: &Consent, json: bool) ->
     if credentials.is_empty() || !revoked.is_empty() {
         let leaked = RevokedSecret::leaked(SecretKind::Key, &secret, now);
         revoked::restore(&mut tx, &[leaked]).await?;
+        let details = json!({ "revoked": revoked, "reason": "leaked" });
+        audit::record(&mut tx, app, None, ("secret.revoke", ""), details).await?;
     }
     tx.commit().await?;
     if json {
@@ -299,6 +307,9 @@ async fn revoke_again(app: &App, file: &Path, json: bool) -> CommandResult {
     }
     let mut tx = app.store.write().await?;
     let were_valid = revoked::restore(&mut tx, &secrets).await?;
+    let names: Vec<&str> = were_valid.iter().map(|secret| &*secret.name).collect();
+    let details = json!({ "secrets": secrets.len(), "revoked": names });
+    audit::record(&mut tx, app, None, ("secret.revoke", ""), details).await?;
     tx.commit().await?;
     if json {
         let revoked: Vec<&str> = were_valid.iter().map(|secret| &*secret.name).collect();

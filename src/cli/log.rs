@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::CommandResult;
+use super::audit;
 use super::confirm::Consent;
 use super::table::{self, Cell, measure, number, optional, state, text};
 use crate::app::App;
@@ -301,6 +302,10 @@ async fn reset(app: &App, reset: &Reset) -> CommandResult {
         let position =
             GroupOffset { log_id: topic_offsets.id.clone(), next: *next, ..line.position.clone() };
         offsets::reset(&mut tx, reset.topic, &position).await?;
+        let GroupOffset { consumer_group: group, partition, next: former, .. } = &line.position;
+        let change = ("log.reset", format!("{} {partition} of {group}", reset.topic.name()));
+        let details = json!({ "before": { "next": former }, "after": { "next": next } });
+        audit::record(&mut tx, app, None, change, details).await?;
     }
     tx.commit().await?;
     for (line, next) in &chosen {

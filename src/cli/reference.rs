@@ -67,7 +67,7 @@ const fn page(file: &'static str, title: &'static str, names: &'static [&'static
 }
 
 const SETTINGS: &[Page] = &[
-    page("settings-gateway.md", "Settings of the gateway", &["gateway", "ops"]),
+    page("settings-gateway.md", "Settings of the gateway", &["gateway", "ops", "console"]),
     page("settings-worker.md", "Settings of workers", &["worker", "exports", "deliveries"]),
     page("settings-messages.md", "Settings of messages", &["messages", "transactional", "smtp"]),
     page("settings.md", "Settings of every process", &[]),
@@ -76,8 +76,13 @@ const SETTINGS: &[Page] = &[
 const COMMANDS: &[Page] = &[
     page(
         "commands-workspaces.md",
-        "Commands: workspaces and keys",
-        &["apply", "key", "signing-key", "scim-token", "control-group", "segments", "catalogs"],
+        "Commands: workspaces",
+        &["apply", "control-group", "segments", "catalogs"],
+    ),
+    page(
+        "commands-access.md",
+        "Commands: keys, the console and the audit log",
+        &["key", "signing-key", "scim-token", "console", "audit"],
     ),
     page(
         "commands-users.md",

@@ -1,7 +1,9 @@
 //! `longshore schedules`.
 
+use serde_json::json;
 use uuid::Uuid;
 
+use super::audit;
 use super::ids::schedule_id;
 use super::table::{self, Cell, optional, state, text, time};
 use super::{CommandResult, ListArguments, find_named, print};
@@ -90,7 +92,15 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
     let mut failed = 0;
     for id in &arguments.ids {
         let mut tx = app.store.write().await?;
+        let before = schedules::by_id(&mut tx, *id).await?;
         let state = schedules::cancel(&mut tx, *id, app.clock.now_ms()).await?;
+        if let Some(Schedule { workspace_id, state: former, .. }) = before
+            && let Some(new) = state.filter(|new| *new != former)
+        {
+            let states = json!({ "before": former.name(), "after": new.name() });
+            let change = ("schedule.cancel", id.to_string());
+            audit::record(&mut tx, app, Some(workspace_id), change, states).await?;
+        }
         tx.commit().await?;
         match state {
             Some(State::Cancelling) => println!(

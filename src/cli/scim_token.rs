@@ -3,6 +3,7 @@
 use ipnet::IpNet;
 use serde_json::json;
 
+use super::audit;
 use super::confirm::Consent;
 use super::table::{Cell, optional, state, text, time};
 use super::{CommandResult, PageArguments, print};
@@ -93,6 +94,8 @@ async fn create(app: &App, arguments: Create) -> CommandResult {
         declared: false,
     };
     let secret = tokens::create(&mut tx, &app.clock, token).await?;
+    let details = json!({ "after": { "allow": token.allow } });
+    audit::record(&mut tx, app, None, ("scim_token.create", token.name), details).await?;
     tx.commit().await?;
     let name = arguments.name;
     let object = json!({"name": name, "secret": secret});
@@ -126,6 +129,8 @@ async fn revoke(app: &App, Revoke { token: name, consent, json }: Revoke) -> Com
     }
     let mut tx = app.store.write().await?;
     let token = tokens::revoke(&mut tx, &app.clock, &name).await?;
+    let details = json!({ "id": token.id });
+    audit::record(&mut tx, app, None, ("scim_token.revoke", &*token.name), details).await?;
     tx.commit().await?;
     print::revoked(json, token.id, &token.name, "", token.declared);
     Ok(())

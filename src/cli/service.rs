@@ -33,6 +33,9 @@ const MAX_BACKOFF: Duration = Duration::from_secs(10);
 /// supervisors.
 pub const AFTER_DRAIN: Duration = Duration::from_secs(4);
 
+/// The setting of the console's listener.
+pub const CONSOLE_LISTEN: &str = "LONGSHORE_CONSOLE_LISTEN";
+
 /// Every route of the API. Without an app they can be described, but not served.
 pub fn routes(app: Option<&App>) -> Routes {
     let gateway = app.map(|app| &app.gateway);
@@ -162,6 +165,13 @@ impl Service {
         );
     }
 
+    /// Serves the console until the shutdown, if it has a listener.
+    pub async fn serve_console(&self, listener: Option<TcpListener>) {
+        let Some(listener) = listener else { return };
+        let app = web_console::App::new(self.app.runtime.for_console());
+        web_console::serve::serve(app, listener, self.shutdown.clone()).await;
+    }
+
     /// Works until the shutdown.
     pub async fn work(&self, roles: &[Role]) -> Result<(), WorkerError> {
         worker::run(self.app.clone(), roles, self.shutdown.clone()).await
@@ -172,6 +182,7 @@ impl Service {
         self.app.log.close().await;
         self.app.store.close().await;
         self.app.reserved.store.close().await;
+        self.app.console.store.close().await;
         self.ops.abort();
         traces::flush().await;
         tracing::info!("stopped");

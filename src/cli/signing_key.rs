@@ -1,8 +1,10 @@
 //! `longshore signing-key`.
 
 use serde::Serialize;
+use serde_json::json;
 use uuid::Uuid;
 
+use super::audit;
 use super::confirm::Consent;
 use super::table::{Cell, optional, state, text, time, unbroken};
 use super::{CommandResult, PageArguments, WorkspaceArgument, find_named};
@@ -124,6 +126,9 @@ async fn rotate(app: &App, Rotate { workspace, consent, json }: Rotate) -> Comma
     let now = app.clock.now_ms();
     let key = signing::rotate(&mut tx, &app.secrets, workspace.id, now).await?.public_key();
     let mut keys = signing::list(&mut tx, workspace.id).await?;
+    let details = json!({ "after": { "fingerprint": key.fingerprint().to_string() } });
+    let change = ("signing_key.rotate", &*workspace.name);
+    audit::record(&mut tx, app, Some(workspace.id), change, details).await?;
     tx.commit().await?;
     keys.retain(|listed| listed.public_key == key);
     let key = keys.pop().ok_or("the new key is not in the list of keys")?;

@@ -7,9 +7,13 @@ use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use tokio::net::TcpListener;
+
 use super::CommandResult;
-use super::service::Service;
+use super::service::{CONSOLE_LISTEN, Service};
 use crate::config::Config;
+use crate::config::console::{Console, ConsoleListen};
+use crate::gateway::BindError;
 use crate::telemetry::process::Process;
 use crate::users::phones;
 use crate::worker::Role;
@@ -42,6 +46,8 @@ pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     let _lock = lock(&config.data)?;
     let listener = gateway::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
     let service = Service::start(config, Process::standalone()).await?;
+    // Before the process is ready, as the API's.
+    let console = listen_for_console(&service.app.config).await?;
     let schema = setup::run(&service.app).await?.schema;
     if schema.is_newer() {
         tracing::warn!("the database is {schema}");
@@ -50,12 +56,32 @@ pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     }
     let mut result = Ok(());
     if service.wait_for_lists().await? {
-        started::report(&service).await?;
-        let ((), worked) = tokio::join!(service.serve(listener), service.work(&Role::ALL));
+        started::report(&service, console.is_some()).await?;
+        let ((), (), worked) = tokio::join!(
+            service.serve(listener),
+            service.serve_console(console),
+            service.work(&Role::ALL)
+        );
         result = worked;
     }
     service.stop().await;
     Ok(result?)
+}
+
+/// The console's listener, unless it is off. An address that nobody has set may be in use, as by a
+/// second `standalone`: then there is no console.
+async fn listen_for_console(config: &Config) -> Result<Option<TcpListener>, BindError> {
+    match config.console.listen {
+        Some(ConsoleListen::Off) => Ok(None),
+        Some(ConsoleListen::At(address)) => gateway::bind(address, CONSOLE_LISTEN).await.map(Some),
+        None => match gateway::bind(Console::STANDALONE, CONSOLE_LISTEN).await {
+            Ok(listener) => Ok(Some(listener)),
+            Err(error) => {
+                tracing::warn!(%error, "the console is off");
+                Ok(None)
+            }
+        },
+    }
 }
 
 /// One standalone per data directory, because the embedded log supports one process.

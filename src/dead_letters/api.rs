@@ -18,7 +18,7 @@ use crate::engine::batches::dead_letters::{self, DeadLetterError, ListedDeadLett
 use crate::gateway::formats::Success;
 use crate::gateway::openapi::Tag;
 use crate::gateway::paging::{self, Paging};
-use crate::gateway::{self, Access, ApiError, Caller, Operation, Routes};
+use crate::gateway::{self, Access, ApiError, Caller, NoFields, Operation, Routes};
 use kit::clock::serialize_time;
 use kit::retry::Retry as _;
 
@@ -62,10 +62,10 @@ fn describe_list() -> Operation {
 }
 
 fn describe_show() -> Operation {
-    let mut letter = example();
-    letter["payload"] =
+    let mut dead_letter = example();
+    dead_letter["payload"] =
         json!("{\"v\":1,\"workspace\":7,\"received_at\":1795249769052,\"objects\":[]}");
-    letter["is_truncated"] = json!(false);
+    dead_letter["is_truncated"] = json!(false);
     let operation = Operation::new(Method::GET, "getDeadLetter", TAG, "Get a dead letter");
     id_in_path(operation.by(Access::Key(GET)))
         .about(
@@ -73,7 +73,7 @@ fn describe_show() -> Operation {
              a send request has the messages with their addresses and headers.",
         )
         .returns::<DeadLetterDetails>(StatusCode::OK, "The dead letter.")
-        .with_example(letter)
+        .with_example(dead_letter)
 }
 
 fn describe_retry() -> Operation {
@@ -84,6 +84,7 @@ fn describe_retry() -> Operation {
              that fail again stay in the dead letter. After 503, retry it: what was applied is not \
              applied again.",
         )
+        .takes_no_fields()
         .returns_success(StatusCode::OK, "It is applied, and no longer a dead letter.")
         .refuses(&failed_again(), "It failed again")
 }
@@ -93,6 +94,7 @@ fn describe_discard() -> Operation {
         Operation::new(Method::DELETE, "discardDeadLetter", TAG, "Delete a dead letter");
     id_in_path(operation.by(Access::Key(DISCARD)))
         .about("Deletes the objects permanently. They are never applied.")
+        .takes_no_fields()
         .returns_success(StatusCode::OK, "It is deleted.")
 }
 
@@ -210,6 +212,7 @@ async fn retry(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     id: Result<Path<String>, PathRejection>,
+    _: NoFields,
 ) -> Result<Json<Success>, ApiError> {
     let id = read_id(id)?;
     find_own(&app, &caller, id, 0).await?;
@@ -225,6 +228,7 @@ async fn retry(
         retried.map_err(|panic| ApiError::Internal(format!("a retry panicked: {panic}")))?;
     retried.map_err(|error| retry_error(id, &error))?;
     tracing::info!(dead_letter = %id, "dead letter applied by request");
+    caller.record_after(("dead_letter.retry", id.to_string()), json!({}));
     Ok(Json(Success::default()))
 }
 
@@ -233,12 +237,15 @@ async fn discard(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     id: Result<Path<String>, PathRejection>,
+    _: NoFields,
 ) -> Result<Json<Success>, ApiError> {
     let id = read_id(id)?;
     let mut tx = app.request_queue.write().await?;
     if !dead_letters::remove_for_workspace(&mut tx, caller.workspace.id, id).await? {
         return Err(unknown());
     }
+    let change = ("dead_letter.discard", id.to_string());
+    caller.record(&mut tx, app.clock.now_ms(), change, json!({})).await?;
     tx.commit().await?;
     tracing::info!(dead_letter = %id, "dead letter discarded by request");
     Ok(Json(Success::default()))

@@ -37,7 +37,8 @@ pub static MIGRATIONS: LazyLock<Migrations> = LazyLock::new(|| {
         "0008" "consent", "0009" "push_tokens", "0010" "revoked_secrets",
         "0011" "claim_workspaces", "0012" "email_templates", "0013" "export_audiences",
         "0014" "phones", "0015" "signing_keys", "0016" "named_storages", "0017" "notifications",
-        "0018" "lists_of_workspaces", "0019" "dispatch_list"
+        "0018" "lists_of_workspaces", "0019" "dispatch_list",
+        "0020" "audit", "0021" "console", "0022" "exports_by_state"
     ))
 });
 

@@ -20,6 +20,7 @@ use kit::private;
 use log::offsets::{self, GroupOffset};
 use log::{LogError, LogFile, Topic, TopicOffsets, stop_reason};
 use store::{Store, StoreError};
+use web_console::session;
 
 /// The files of an SQLite database.
 const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
@@ -127,7 +128,7 @@ pub async fn restore(
             (RestoredLog::FromBackup(messages), paths.copy_of("log.db"))
         }
     };
-    paths.set_log_id(&file, &positions).await?;
+    paths.adapt_store(&file, &positions).await?;
 
     let mut set_aside = Vec::new();
     if matches!(log, RestoredLog::FromBackup(_)) {
@@ -259,8 +260,9 @@ impl RestorePaths<'_> {
         Ok(messages)
     }
 
-    /// Writes the id of the log in `file` into the positions of the copied store.
-    async fn set_log_id(&self, file: &Path, positions: &Positions) -> Result<(), RestoreError> {
+    /// Writes the id of the log in `file` into the positions of the copied store, and ends the sessions
+    /// of the console in it.
+    async fn adapt_store(&self, file: &Path, positions: &Positions) -> Result<(), RestoreError> {
         let log = LogFile::open(file).await?;
         let store = connect(&self.copy_of("store.db")).await?;
         let mut tx = store.write().await?;
@@ -270,6 +272,7 @@ impl RestorePaths<'_> {
                 offsets::reset(&mut tx, *topic, &with_log_id(position, &offsets)).await?;
             }
         }
+        session::end_restored(&mut tx).await?;
         tx.commit().await?;
         store.close().await;
         log.close().await;

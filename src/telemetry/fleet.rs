@@ -18,6 +18,7 @@ use crate::config::Config;
 use crate::kinds;
 use crate::topics;
 use kit::retry;
+use runtime::work_rows::{self, Work};
 use store::claims::{self, Kind};
 use store::{Store, StoreError, Tx, from_row, settings, within_timeout_and_permit};
 
@@ -80,17 +81,6 @@ struct Jobs {
 }
 from_row! { Jobs { job, state, count, since } }
 
-/// Claims of one kind.
-#[derive(Debug)]
-struct Work {
-    kind: String,
-    ready: i64,
-    held: i64,
-    /// When the oldest ready claim became due.
-    since: Option<i64>,
-}
-from_row! { Work { kind, ready, held, since } }
-
 /// Reads the store into `metrics` periodically until `shutdown`.
 pub async fn watch(app: App, metrics: FleetMetrics, shutdown: CancellationToken) {
     let pause = Duration::from_secs(app.config.ops.watch_seconds);
@@ -132,7 +122,7 @@ async fn read(store: &Store, config: &Config) -> Result<FleetSnapshot, StoreErro
     let now = claims::now(&mut tx).await?;
     let mut jobs = rows::exports(&mut tx, MAX).await?;
     jobs.append(&mut rows::jobs(&mut tx, crate::deliveries::retry_ms(config), MAX).await?);
-    let work = rows::work(&mut tx, now, MAX).await?;
+    let work = work_rows::work(&mut tx, now, MAX).await?;
     let mut dead_letters = Vec::new();
     for topic in topics::ALL {
         let name = topic.name();

@@ -5,6 +5,7 @@
 //! | what | by |
 //! |---|---|
 //! | idempotency claims | the gateway: [`idempotency`](crate::gateway::idempotency) |
+//! | sessions and sign-in links | the process with the console: [`session`](web_console::session) |
 //! | activity, and records of erasures | claims, a slice of users each: [`sweep`](crate::users::sweep) |
 //! | objects of exports | claims, an export each: [`cleanup`](crate::exports::cleanup) |
 //! | ids of messages | each partition's consumer, by the time of the messages that it reads: [`log::message_ids`] |
@@ -23,6 +24,7 @@ use crate::messages::channels::cards;
 use crate::messages::dispatch;
 use crate::{catalogs, transactional};
 use kit::retry;
+use runtime::audit;
 use store::StoreError;
 
 /// Work on old rows of one domain, which defines how long they are kept.
@@ -33,7 +35,13 @@ struct Sweep {
     pass: for<'a> fn(&'a App, &'a CancellationToken) -> BoxFuture<'a, Result<(), StoreError>>,
 }
 
-const SWEEPS: [Sweep; 5] = [
+const SWEEPS: [Sweep; 6] = [
+    Sweep {
+        role: Role::Ingest,
+        every: Duration::from_secs(3_600),
+        failed: "cannot delete old entries of the audit log; retrying",
+        pass: |app, stop| Box::pin(audit::sweep(app, stop)),
+    },
     Sweep {
         role: Role::Catalogs,
         every: Duration::from_secs(600),

@@ -209,6 +209,7 @@ async fn a_folder_without_an_installation_is_named() {
         &["dispatches", "list"],
         &["console-log"],
         &["invalid-numbers", "list"],
+        &["audit", "list"],
         &["log", "status"],
         &["campaigns", "stats"],
         &["campaigns", "list"],

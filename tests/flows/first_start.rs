@@ -22,6 +22,8 @@ async fn new_place() -> (Fleet, BTreeMap<String, String>, String) {
     let ops = format!("127.0.0.1:{}", free_port());
     let mut environment = fleet.environment().clone();
     environment.insert("LONGSHORE_OPS_LISTEN".into(), ops.clone());
+    let console = format!("127.0.0.1:{}", free_port());
+    environment.insert("LONGSHORE_CONSOLE_LISTEN".into(), console);
     (fleet, environment, ops)
 }
 
@@ -59,6 +61,8 @@ async fn without_a_terminal_the_start_is_one_log_line() {
     let [started] = started[..] else { panic!("{lines:?}") };
     assert_eq!(started["api"], fleet.base());
     assert_eq!(started["docs"], format!("{}/docs", fleet.base()));
+    // Without a link: logs are kept, and read by others.
+    assert_eq!(started["console"], format!("http://{}/", environment["LONGSHORE_CONSOLE_LISTEN"]));
     assert_eq!(started["operations"], format!("http://{ops}"));
     assert_eq!(started["data"], environment["LONGSHORE_DATA"].as_str());
     let next = started["next"].as_str().expect("a next step");
@@ -86,7 +90,7 @@ async fn without_a_terminal_the_start_is_one_log_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_a_terminal_the_start_is_five_lines() {
+async fn on_a_terminal_the_start_is_six_lines() {
     let (fleet, mut environment, ops) = new_place().await;
     environment.remove("LONGSHORE_LOG_FORMAT");
     // `script` runs a command on a terminal of its own.
@@ -100,21 +104,23 @@ async fn on_a_terminal_the_start_is_five_lines() {
     let printed = terminal.printed();
     fleet.assert_no_secret_in("a terminal", &printed);
     let lines = printed.lines().map(str::trim_end);
-    let lines: Vec<&str> = lines.skip_while(|line| !line.starts_with("API ")).take(5).collect();
+    let lines: Vec<&str> = lines.skip_while(|line| !line.starts_with("API ")).take(6).collect();
     let shown = |line: &str, name: &str, value: &str| {
         line.split_whitespace().next() == Some(name) && line.contains(value)
     };
     let docs = format!("{}/docs", fleet.base());
+    let link = format!("http://{}/sign-in#lsl_", environment["LONGSHORE_CONSOLE_LISTEN"]);
     for (line, (name, value)) in lines.iter().copied().zip([
         ("API", fleet.base()),
         ("Reference", docs.as_str()),
+        ("Console", link.as_str()),
         ("Operations", ops.as_str()),
         ("Data", environment["LONGSHORE_DATA"].as_str()),
         ("Next", "longshore apply"),
     ]) {
         assert!(shown(line, name, value), "{printed}");
     }
-    assert_eq!(lines.len(), 5, "{printed}");
+    assert_eq!(lines.len(), 6, "{printed}");
     assert!(!printed.contains("allow_private"), "the settings: {printed}");
 }
 

@@ -1,6 +1,8 @@
 //! One binary of flows through the public surface, on real servers. A test whose server is
 //! missing fails and says how to start it: `scripts/services start`.
 
+mod audit;
+mod browser;
 mod campaigns;
 mod catalogs;
 mod chaos;
@@ -8,6 +10,7 @@ mod claims;
 mod commands;
 mod compatibility;
 mod conformance;
+mod console;
 #[cfg(debug_assertions)]
 mod crashes;
 mod deliveries;

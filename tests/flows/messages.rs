@@ -1,5 +1,6 @@
 //! Messages: from the call, the schedule or the purchase that starts them to a real receiver.
 
+mod audit;
 mod campaign_previews;
 mod cancelling;
 mod channels;

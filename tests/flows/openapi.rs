@@ -6,6 +6,7 @@ mod asyncapi;
 mod bodies;
 mod conformance;
 mod document;
+mod dry_runs;
 mod page;
 mod required;
 mod statuses;

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::catalogs::{self as catalog_steps, CatalogSteps, Files};
-use crate::change::{Change, Options};
+use crate::change::{self, Change, Options};
 use crate::declared_items::Channel;
 use crate::document::{Declaration, Key};
 use crate::error::ApplyError;
@@ -31,6 +32,7 @@ use gateway::workspaces::{
 };
 use kit::money;
 use objects::probe;
+use runtime::audit;
 use runtime::config::network::networks;
 use runtime::credentials::revoked::SecretKind;
 use sending::app::App;
@@ -92,6 +94,11 @@ pub async fn apply(
     }
     let (now, prune) = (app.clock.now_ms(), options.prune);
     plan.execute(declaration, &mut Target { tx: &mut tx, app, workspace, now, prune }).await?;
+    if !plan.list.changes.is_empty() {
+        let change = ("workspace.apply", &*declaration.name);
+        let details = json!({ "changes": change::names(&plan.list.changes), "prune": prune });
+        audit::record_command(&mut tx, now, Some(workspace), change, details).await?;
+    }
     tx.commit().await?;
     plan.list.notes.extend(notes);
     Ok(plan.finished(declaration))

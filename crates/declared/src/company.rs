@@ -4,13 +4,15 @@
 use std::collections::{BTreeMap, HashSet};
 
 use secrecy::ExposeSecret as _;
+use serde_json::json;
 
 use crate::apply::Applied;
-use crate::change::Options;
+use crate::change::{self, Options};
 use crate::document::company::{Company, DashboardUser, PermissionSet, Token};
 use crate::error::ApplyError;
 use crate::plan::{ChangeList, Declared, Entry, HasEntry, Steps, Target};
 use gateway::workspaces::list;
+use runtime::audit;
 use runtime::config::network::networks;
 use scim::group::{self, Group};
 use scim::resource::{Name, Resource as _, Stored, User, folded};
@@ -46,6 +48,11 @@ pub async fn apply_company(
     plan.tokens.execute(&mut target).await?;
     plan.sets.execute(&mut target).await?;
     plan.users.execute(&mut target).await?;
+    if !plan.list.changes.is_empty() {
+        let change = ("company.apply", &*company.name);
+        let details = json!({ "changes": change::names(&plan.list.changes), "prune": prune });
+        audit::record_command(&mut tx, now, None, change, details).await?;
+    }
     tx.commit().await?;
     Ok(plan.finished(company))
 }

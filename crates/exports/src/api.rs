@@ -12,11 +12,12 @@ use uuid::Uuid;
 
 use super::audience::{CONTROL_GROUP, SEGMENT};
 use super::request::{
-    ExportOptions, ExportRequest, RequestedUsers, SegmentExportRequest, unknown_segment,
+    ExportOptions, ExportRequest, RequestedUsers, SegmentExportRequest, check_address,
+    unknown_segment,
 };
 use super::{
-    Audience, Job, allowed_signers, callback, destination, download, dry_run, ids, intake, list,
-    notifications, record_schema, repeat, rows, status, warnings,
+    Audience, Job, allowed_signers, callback, create, download, dry_run, ids, list, notifications,
+    record_schema, repeat, rows, status, warnings,
 };
 use crate::app::App as ExportsApp;
 use crate::dry_run::DescribedDryRun;
@@ -26,9 +27,7 @@ use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::openapi::Tag;
 use gateway::workspaces::{self, Workspace, segments};
 use gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes};
-use kit::fail_point;
 use proof::fields;
-use runtime::outbound;
 use store::Tx;
 
 const NO_GROUP: &str = "The workspace has no active global control group";
@@ -153,11 +152,6 @@ fn read_fields(
     Ok(fields)
 }
 
-/// The check of the callback's address.
-fn check_address(app: &ExportsApp) -> impl Fn(&str) -> Result<String, String> {
-    |address| outbound::check_address(address, &app.config).map(String::from)
-}
-
 /// Accepts a request, or estimates its export. A dry run does not use its key.
 async fn respond(
     app: &ExportsApp,
@@ -168,7 +162,8 @@ async fn respond(
     options: ExportOptions,
 ) -> Result<Response, ApiError> {
     if options.dry_run {
-        let estimate = dry_run::run(app, &caller, users, options).await?;
+        caller.record_nothing();
+        let estimate = dry_run::run(app, caller.workspace.id, users, options).await?;
         return Ok(axum::Json(estimate).into_response());
     }
     Ok(accept(app, caller, key, body, users, options).await?.into_response())
@@ -189,7 +184,7 @@ pub(super) struct Accepted<'a> {
     warnings: Vec<String>,
 }
 
-/// Makes the job durable, then notifies the workers; with a key, only once.
+/// Creates the export; with a key, only once.
 async fn accept(
     app: &App,
     caller: Caller,
@@ -202,45 +197,12 @@ async fn accept(
         Begun::Replay(response) => return Ok(response),
         Begun::Turn(turn) => turn,
     };
-    let warnings = options.warnings.clone();
-    let job = create_job(app, &mut turn.tx, caller, users, options).await?;
-    let response = created_response(app, &job, warnings)?;
-    if let Err(error) = turn.commit(response.clone()).await {
-        confirm(app, &job, error).await?;
-    }
-    tracing::info!(export = %job.id, object_prefix = job.object_prefix, "export requested");
-    fail_point!("export::requested");
-    intake::announce(app, &job).await;
-    Ok(response)
-}
-
-/// Writes a job, and offers its planning.
-async fn create_job(
-    app: &App,
-    tx: &mut Tx,
-    caller: Caller,
-    users: RequestedUsers,
-    options: ExportOptions,
-) -> Result<Job, ApiError> {
-    let now = app.clock.now();
-    let (workspace, audience, segment_id) = resolve(tx, caller.workspace.id, users).await?;
-    let job = Job {
-        id: Uuid::now_v7(),
-        workspace_id: workspace.id,
-        object_prefix: format!("{}-{}", Uuid::new_v4(), now.as_second()),
-        audience,
-        segment_id,
-        users_per_file: options.users_per_file,
-        fields: options.fields,
-        format: options.format,
-        storage_id: destination::storage(tx, &workspace, options.destination.as_deref()).await?,
-        destination: options.destination,
-        callback_endpoint: options.callback_endpoint,
-        request_id: caller.request_id,
-        requested_at: now.as_millisecond(),
-    };
-    intake::insert(app, tx, &job).await?;
-    Ok(job)
+    let (workspace, request_id) = (caller.workspace.id, caller.request_id.clone());
+    let export = create::create(app, &mut turn.tx, workspace, request_id, users, options).await?;
+    let (job, details) = (&export.job, export.audit_details());
+    let change = ("export.request", &*job.object_prefix);
+    caller.record(&mut turn.tx, job.requested_at, change, details).await?;
+    export.commit(app, turn).await
 }
 
 /// The workspace, the audience and its segment id, if they exist.

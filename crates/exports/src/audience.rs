@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use gateway::workspaces::segments;
+use gateway::workspaces::{Budget, segments};
 use kit::derived_ids;
 
 /// The users of an export, as requested; stored as JSON in the job's row. Users who match at the
@@ -41,6 +41,14 @@ impl Audience {
             Self::Segment | Self::Connected(_) => SEGMENT,
         }
     }
+
+    /// The budget of requests for it.
+    pub fn budget(&self) -> Budget {
+        match self {
+            Self::ControlGroup => Budget::UsersExport,
+            Self::Segment | Self::Connected(_) => Budget::UsersExportSegment,
+        }
+    }
 }
 
 /// The permissions of exports.
@@ -72,6 +80,14 @@ mod tests {
         ] {
             assert_eq!(json!(audience), stored);
             assert_eq!(serde_json::from_value::<Audience>(stored).unwrap(), audience);
+        }
+    }
+
+    #[test]
+    fn the_budget_is_that_of_the_permission() {
+        for audience in [Audience::ControlGroup, Audience::Segment, Audience::Connected(json!({}))]
+        {
+            assert_eq!(Budget::from_permission(audience.permission()), Some(audience.budget()));
         }
     }
 

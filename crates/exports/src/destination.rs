@@ -7,7 +7,7 @@ use uuid::Uuid;
 use gateway::ApiError;
 use gateway::workspaces::storage::{AZURE, MAX_NAME, S3, URL, is_name};
 use gateway::workspaces::{self, Workspace};
-use store::Tx;
+use store::{StoreError, Tx};
 
 /// A chosen destination: the name of a storage, or one of the reserved names.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -44,6 +44,13 @@ pub(super) async fn storage(
     let Some(destination) = destination else { return Ok(workspace.own_storage()) };
     let named = workspaces::named_storages(tx, workspace.id).await?;
     find(destination, &destinations(workspace, named)).map_err(ApiError::invalid_field)
+}
+
+/// The destinations that requests of the workspace can choose. Without a choice, the files go to the
+/// workspace's own storage, or to `url` if it has none.
+pub async fn names(tx: &mut Tx, workspace: &Workspace) -> Result<Vec<String>, StoreError> {
+    let named = workspaces::named_storages(tx, workspace.id).await?;
+    Ok(destinations(workspace, named).into_iter().map(|(name, _)| name).collect())
 }
 
 /// The destinations that requests of the workspace can choose, with their storages.

@@ -9,7 +9,7 @@ mod sample;
 mod segment;
 mod test_write;
 
-pub use estimate::Users as EstimatedUsers;
+pub use estimate::{Estimate, Users as EstimatedUsers};
 pub(crate) use segment::sample_users;
 pub use segment::{SegmentSample, sample_segment};
 
@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use self::estimate::{Estimate, Measured, Speed, Users};
+use self::estimate::{Measured, Speed, Users};
 use self::sample::{Sample, SampleSpec};
 use self::test_write::{TestWrite, Tested};
 use super::app::App;
@@ -28,11 +28,11 @@ use super::plan::{self, Scope, window};
 use super::project::Projector;
 use super::request::{ExportOptions, RequestedUsers};
 use super::{Audience, ExportError, Failure, Format, api, destination, rows, warnings};
+use gateway::ApiError;
 use gateway::formats::SuccessText;
 use gateway::memory::Turns;
 use gateway::workspaces::storage::{self, AZURE, S3, URL};
 use gateway::workspaces::{StorageError, Workspace};
-use gateway::{ApiError, Caller};
 use kit::retry::Retry as _;
 use proof::fields::FieldSet;
 use runtime::fairness::{Holder, Reservation, SLOT_BYTES, SharedMemory};
@@ -90,59 +90,59 @@ pub(super) struct DescribedDryRun {
 
 /// The response to a dry run.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct DryRun {
+pub struct DryRun {
     message: SuccessText,
     /// Always true.
     #[schemars(extend("const" = true))]
     dry_run: bool,
-    users: Users,
+    pub users: Users,
     /// The files, from `users` and the users in a file. Without own storage, the files in the ZIP.
     #[schemars(range(min = 0))]
-    files: i64,
+    pub files: i64,
     /// The bytes of all files, compressed.
-    bytes: Estimate,
+    pub bytes: Estimate,
     /// The seconds from the start of the export to its end, if no other export is in progress.
-    seconds: Estimate,
+    pub seconds: Estimate,
     /// Exports of the workspace that have not ended. They share the workers with this one.
     #[schemars(range(min = 0))]
-    exports_in_progress: i64,
-    destination: TestedDestination,
+    pub exports_in_progress: i64,
+    pub destination: TestedDestination,
     /// The maximum of an export without own storage. Absent if the files go to own storage.
     #[serde(skip_serializing_if = "Option::is_none")]
-    limit: Option<Limit>,
+    pub limit: Option<Limit>,
     /// Parts of the request that have no effect, and conditions under which the export fails.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// Where the files go, and whether a test file could be written there.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DryRunDestination")]
-struct TestedDestination {
+pub struct TestedDestination {
     /// The `destination` of the request. Absent if the request had none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
+    pub name: Option<String>,
     /// Absent if the stored settings are unreadable.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = [S3, AZURE, URL]))]
-    kind: Option<&'static str>,
+    pub kind: Option<&'static str>,
     /// The bucket and its region, or the container. Absent without own storage.
     #[serde(skip_serializing_if = "Option::is_none")]
-    location: Option<String>,
-    is_writable: bool,
+    pub location: Option<String>,
+    pub is_writable: bool,
     /// Why the test file could not be written, with the storage's own error.
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+    pub error: Option<String>,
 }
 
 /// The maximum of an export without own storage.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DryRunLimit")]
-struct Limit {
+pub struct Limit {
     #[schemars(range(min = 0))]
-    users: i64,
+    pub users: i64,
     #[schemars(range(min = 0))]
-    bytes: i64,
+    pub bytes: i64,
 }
 
 /// The response in the API's document.
@@ -167,16 +167,15 @@ pub(super) fn example() -> Value {
 }
 
 /// Estimates the export of a request that was checked, and tests its destination.
-pub(super) async fn run(
+pub async fn run(
     app: &App,
-    caller: &Caller,
+    workspace: i32,
     users: RequestedUsers,
     options: ExportOptions,
 ) -> Result<DryRun, ApiError> {
-    let (slot, test_slot) = app.dry_runs.reserve(caller.workspace.id).await?;
+    let (slot, test_slot) = app.dry_runs.reserve(workspace).await?;
     let mut tx = app.request_queue.snapshot().await?;
-    let (workspace, audience, segment_id) =
-        api::resolve(&mut tx, caller.workspace.id, users).await?;
+    let (workspace, audience, segment_id) = api::resolve(&mut tx, workspace, users).await?;
     let storage = destination::storage(&mut tx, &workspace, options.destination.as_deref()).await?;
     let (kind, location) = describe(app, &mut tx, storage).await?;
     let scope = plan::scope(&mut tx, workspace.id, &audience, segment_id).await;

@@ -27,15 +27,14 @@ use super::api::TAG;
 use super::app::App;
 use super::audience::PERMISSIONS;
 use super::status::{ObjectPrefix, example_status, own_job, prefix_in_path, unknown};
-use super::streams::StreamSlot;
-use super::watched::{LatestStatus, Statuses};
+use super::watched::{Change, Follower};
 use gateway::{self, Access, ApiError, Caller, Connection, Operation, Routes};
 
 /// The pause before a client connects again.
-const RETRY: Duration = Duration::from_secs(2);
+pub const RETRY: Duration = Duration::from_secs(2);
 
 /// Interval of comments, for clients and proxies that close silent connections.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Interval between checks whether the key is still valid.
 const KEY_CHECK: Duration = Duration::from_secs(15);
@@ -80,12 +79,10 @@ async fn events(
 ) -> Result<Response, ApiError> {
     let mut tx = app.request_queue.snapshot().await?;
     let (job, progress) = own_job(&mut tx, &caller, &object_prefix).await?;
-    let latest = LatestStatus::read(&app, &mut tx, &job, progress).await?;
-    drop(tx);
-    let slot = app.streams.open(&app, &caller, job.id)?;
     let permission = job.audience.permission();
-    let statuses = app.watched.follow(&app, job, latest);
-    let stream = EventStream::new(app, head, permission, slot, statuses);
+    let follower = Follower::open(&app, &mut tx, (job, progress), caller.key_id).await?;
+    drop(tx);
+    let stream = EventStream::new(app, head, permission, follower);
     let events = stream::unfold(stream, |mut stream| async move {
         let event = stream.next().await?;
         Some((Ok::<_, Infallible>(event), stream))
@@ -102,8 +99,7 @@ struct EventStream {
     /// The head of its request, and the permission that the key needs.
     head: Parts,
     permission: &'static str,
-    slot: StreamSlot,
-    statuses: Statuses,
+    follower: Follower,
     key_check: Interval,
     next: Next,
 }
@@ -121,16 +117,10 @@ enum Next {
 }
 
 impl EventStream {
-    fn new(
-        app: App,
-        head: Parts,
-        permission: &'static str,
-        slot: StreamSlot,
-        statuses: Statuses,
-    ) -> Self {
+    fn new(app: App, head: Parts, permission: &'static str, follower: Follower) -> Self {
         let mut key_check = interval_at(Instant::now() + KEY_CHECK, KEY_CHECK);
         key_check.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { app, head, permission, slot, statuses, key_check, next: Next::First }
+        Self { app, head, permission, follower, key_check, next: Next::First }
     }
 
     /// The next event; none at the end of the stream.
@@ -149,7 +139,7 @@ impl EventStream {
 
     /// The latest status.
     fn status(&mut self) -> Event {
-        let latest = self.statuses.borrow_and_update();
+        let latest = self.follower.latest();
         let state = latest.state();
         self.next = if state.is_final() { Next::End(state) } else { Next::Change };
         Event::default().event("status").data(&*latest.json)
@@ -160,15 +150,15 @@ impl EventStream {
         loop {
             tokio::select! {
                 biased;
-                () = self.slot.replaced() => {
-                    self.next = Next::None;
-                    return Some(Event::default().event("replaced").data("{}"));
-                }
                 () = should_close(&self.head) => return None,
-                changed = self.statuses.changed() => {
-                    // Otherwise the export no longer exists.
-                    return changed.is_ok().then(|| self.status());
-                }
+                change = self.follower.changed() => return match change {
+                    Change::Status => Some(self.status()),
+                    Change::Replaced => {
+                        self.next = Next::None;
+                        Some(Event::default().event("replaced").data("{}"))
+                    }
+                    Change::Gone => None,
+                },
                 _ = self.key_check.tick() => {
                     if !gateway::is_still_allowed(&self.app, &self.head, self.permission).await {
                         return None;
@@ -180,7 +170,7 @@ impl EventStream {
 }
 
 /// Waits until the connection of a request should close.
-async fn should_close(head: &Parts) {
+pub async fn should_close(head: &Parts) {
     match head.extensions.get::<Connection>() {
         Some(connection) => connection.should_close().await,
         None => std::future::pending().await,

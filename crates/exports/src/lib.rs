@@ -8,12 +8,13 @@
 //! | module | is about |
 //! |---|---|
 //! | this file | [`Job`], its [`State`], [`Progress`] and [`Plan`] |
-//! | [`api`], [`request`], `destination`, `warnings` | the endpoints; the request and its checks |
+//! | [`api`], [`request`], [`create`], [`destination`], `warnings` | the endpoints; the request, its checks and its job |
 //! | [`status`], `list` | the status; cancelling; the list |
 //! | [`overview`], `list_rows` | the operator's list, over all workspaces |
+//! | [`recent_rows`] | the latest exports by outcome, for an overview |
 //! | [`repeat`] | requests an ended export again, for a customer or an operator |
 //! | [`dry_run`], `dry_run_rows` | estimates an export instead of creating it; counts and samples a segment |
-//! | [`events`], `streams`, `watched`, [`app`] | the status as server-sent events; the state that streams share |
+//! | [`events`], `streams`, [`watched`], [`app`] | the status as server-sent events; the state that streams share |
 //! | [`ids`] | the records of named users, in a response |
 //! | [`intake`] | writes a job, and starts its planning |
 //! | [`audience`] | who was asked for: the control group, a segment or a connected audience |
@@ -72,7 +73,8 @@ mod callback;
 pub mod cleanup;
 mod conditions;
 mod count_rows;
-mod destination;
+pub mod create;
+pub mod destination;
 pub mod download;
 pub mod dry_run;
 mod dry_run_rows;
@@ -92,6 +94,7 @@ mod part_rows;
 pub mod plan;
 mod proof_objects;
 mod range;
+pub mod recent_rows;
 mod record_schema;
 pub mod repeat;
 pub mod request;
@@ -104,7 +107,7 @@ mod storage_rows;
 mod streams;
 mod telemetry;
 mod warnings;
-mod watched;
+pub mod watched;
 
 pub use audience::Audience;
 pub use error::ExportError;

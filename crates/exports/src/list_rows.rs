@@ -6,7 +6,7 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::overview::{AudienceKind, Filter};
-use super::rows::{JobRow, read, select_small_jobs};
+use super::rows::{JobRow, ListPosition, read, select_small_jobs};
 use super::{Job, Progress, State};
 use runtime::kinds;
 use store::claims::Kind;
@@ -45,26 +45,46 @@ pub(super) async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<(Job, Progr
         Some(AudienceKind::Segment) => r#"AND audience = '"segment"'"#,
         Some(AudienceKind::Connected) => "AND audience LIKE '{%'",
     };
+    // Exports in progress are few: their own index is enough.
+    let open = if filter.is_open() { "AND finished_at IS NULL" } else { "" };
     // Ids are in the order of the requests. Each order is that of an index, and only the jobs that
     // are found get their sums.
-    let (workspace, order) = match filter.workspace {
-        Some(_) => ("workspace_id = $1", "requested_at DESC, id DESC"),
-        None => ("$1 IS NULL", "id DESC"),
+    let (workspace, before, order) = match filter.workspace {
+        Some(_) => {
+            ("workspace_id = $1", "(requested_at, id) < ($5, $6)", "requested_at DESC, id DESC")
+        }
+        None => ("$1 IS NULL AND $5 IS NOT NULL", "id < $6", "id DESC"),
     };
     let clauses = format!(
         "WHERE id IN (SELECT id FROM export_jobs
              WHERE {workspace} AND requested_at >= $2 AND requested_at <= $3
-               AND ($5 IS NULL OR id < $5) {states} {audience}
+               AND {before} {open} {states} {audience}
              ORDER BY {order} LIMIT $4)
          ORDER BY {order}"
     );
+    let before = match filter.before {
+        Some(id) => position(tx, id).await?,
+        None => Some(ListPosition::START),
+    };
+    // The job was deleted: nothing is before it.
+    let Some(before) = before else { return Ok(Vec::new()) };
     on!(tx, c => sqlx::query_as::<_, JobRow>(select_small_jobs(&clauses))
         .bind(filter.workspace).bind(filter.since.unwrap_or(i64::MIN))
-        .bind(filter.until.unwrap_or(i64::MAX)).bind(i64::from(filter.limit)).bind(filter.before)
+        .bind(filter.until.unwrap_or(i64::MAX)).bind(i64::from(filter.limit))
+        .bind(before.requested_at).bind(before.id)
         .fetch_all(c).await?)
     .into_iter()
     .map(read)
     .collect()
+}
+
+/// The position of a job in the list.
+async fn position(tx: &mut Tx, id: Uuid) -> Result<Option<ListPosition>, StoreError> {
+    let requested_at: Option<i64> = on!(tx, c => sqlx::query_scalar(
+        "SELECT requested_at FROM export_jobs WHERE id = $1",
+    )
+    .bind(id).fetch_optional(c).await?);
+    Ok(requested_at.map(|requested_at| ListPosition { requested_at, id }))
 }
 
 /// How many claims of each job workers hold now.

@@ -64,6 +64,13 @@ pub struct Filter {
     pub limit: u32,
 }
 
+impl Filter {
+    /// Whether only exports in progress match.
+    pub(super) fn is_open(&self) -> bool {
+        !self.states.is_empty() && !self.states.iter().any(|state| state.is_final())
+    }
+}
+
 /// An export in the list.
 #[derive(Clone, Debug, Serialize)]
 pub struct ListedExport {
@@ -94,6 +101,11 @@ impl ListedExport {
     /// The average speed of a running export.
     pub fn rate(&self, now: i64) -> Option<Rate> {
         rate(&self.progress, now)
+    }
+
+    /// All marks, the most urgent one first.
+    pub fn marks(&self) -> &[Mark] {
+        &self.marks
     }
 
     pub fn error(&self) -> Option<&str> {

@@ -1,10 +1,12 @@
 //! The SQL of parts: the range of each, the attempt that wrote it, and its errors.
 
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use people::users::Position;
+use runtime::kinds;
 use store::claims::Claim;
-use store::{Store, StoreError, Tx, from_row, insert_rows, on};
+use store::{Store, StoreError, Tx, from_row, insert_rows, now_sql, on};
 
 /// The range of a part: the users after `from`, up to and including `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,6 +205,46 @@ pub async fn winners(tx: &mut Tx, job: Uuid) -> Result<Vec<Winner>, StoreError> 
             })
         })
         .collect()
+}
+
+/// A part in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListedPart {
+    pub part: i64,
+    pub done: bool,
+    /// Of a finished part.
+    pub users: Option<i64>,
+    pub bytes: Option<i64>,
+    /// Attempts that have begun. A finished part: the one that finished it.
+    pub attempts: i32,
+    /// Whether a worker works on it.
+    pub is_held: bool,
+}
+from_row! { ListedPart { part, done, users, bytes, attempts, is_held } }
+
+/// The parts of a job after `after`, in order; only those that needed more than one attempt, if
+/// `is_retried`. A job that has ended keeps its parts until they are cleaned up.
+pub async fn list_parts(
+    tx: &mut Tx,
+    job: Uuid,
+    is_retried: bool,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<ListedPart>, StoreError> {
+    const ATTEMPTS: &str =
+        "CASE WHEN done THEN export_parts.attempt ELSE coalesce(claims.attempt, 0) END";
+    let now = if tx.is_postgres() { now_sql!(postgres) } else { now_sql!(sqlite) };
+    let retried = if is_retried { format!("AND {ATTEMPTS} > 1") } else { String::new() };
+    let sql = format!(
+        "SELECT part, done, users, bytes, {ATTEMPTS} AS attempts,
+                coalesce(owner IS NOT NULL AND due_at > {now}, FALSE) AS is_held
+         FROM export_parts LEFT JOIN claims ON kind = $4 AND job = job_id AND item = part
+         WHERE job_id = $1 AND part > $2 {retried}
+         ORDER BY part LIMIT $3"
+    );
+    Ok(on!(tx, c => sqlx::query_as(AssertSqlSafe(sql.clone()))
+        .bind(job).bind(after).bind(limit).bind(kinds::EXPORT_PART.name())
+        .fetch_all(c).await?))
 }
 
 /// The first users of a job whose document is unreadable, and why.

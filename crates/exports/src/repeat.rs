@@ -12,22 +12,24 @@ use super::api::{self, Accepted, TAG};
 use super::audience::PERMISSIONS;
 use super::request::{RequestedUsers, unknown_segment};
 use super::status::{ObjectPrefix, own_job, prefix_in_path, unknown, with_links};
-use super::{Audience, Job, Progress, State, destination, rows};
+use super::{Audience, Job, Progress, State, create, destination, rows};
 use gateway::app::App;
 use gateway::idempotency::{self, Begun, StoredResponse};
-use gateway::{self, Access, ApiError, Caller, IdempotencyKey, Operation, Routes};
+use gateway::{
+    self, Access, ApiError, Caller, IdempotencyKey, NoFields, Operation, RequestBudget, Routes,
+};
 use runtime::kinds;
 use store::Tx;
 use store::claims;
 
 pub(super) fn routes() -> Routes<App> {
-    let route = gateway::protected_by_any(PERMISSIONS, post(repeat));
+    let route = gateway::protected_by_one_of(PERMISSIONS, post(repeat));
     Routes::new().route("/users/export/{object_prefix}/repeat", route, [describe()])
 }
 
 fn describe() -> Operation {
     let operation = Operation::new(Method::POST, "repeatExport", TAG, "Repeat an export")
-        .by(Access::AnyKey(&PERMISSIONS))
+        .by(Access::OneOf(&PERMISSIONS))
         .about(
             "Requests an export that has ended again, such as a failed or cancelled one: with the \
              same audience, fields, format, destination and callback. The new export has the users \
@@ -35,6 +37,7 @@ fn describe() -> Operation {
              `Idempotency-Key` is of one export: with another `object_prefix`, it is rejected.",
         )
         .repeatable()
+        .takes_no_fields()
         .returns::<Accepted<'static>>(StatusCode::CREATED, "The new export is accepted.")
         .refuses(&unknown_segment(), "The segment no longer exists")
         .refuses(&unknown(), "No export in this workspace has this object_prefix")
@@ -51,28 +54,27 @@ fn in_progress(state: State) -> ApiError {
 async fn repeat(
     AppState(app): AppState<App>,
     Extension(caller): Extension<Caller>,
+    Extension(request_budget): Extension<RequestBudget>,
     key: Option<IdempotencyKey>,
     ObjectPrefix(object_prefix): ObjectPrefix,
+    _: NoFields,
 ) -> Result<StoredResponse, ApiError> {
     // A key also repeats only what it may request if the response is a stored one.
-    own_job(&mut app.request_queue.snapshot().await?, &caller, &object_prefix).await?;
+    let mut tx = app.request_queue.snapshot().await?;
+    let (former, _) = own_job(&mut tx, &caller, &object_prefix).await?;
+    tx.commit().await?;
+    request_budget.count(former.audience.budget()).await?;
     let mut turn = match idempotency::begin_change(&app, key, object_prefix.as_bytes()).await? {
         Begun::Replay(response) => return Ok(response),
         Begun::Turn(turn) => turn,
     };
     let former = own_job(&mut turn.tx, &caller, &object_prefix).await?;
-    let job = request_again(&app, &mut turn.tx, former, caller.request_id).await?;
-    let response = api::created_response(&app, &job, Vec::new())?;
-    if let Err(error) = turn.commit(response.clone()).await {
-        api::confirm(&app, &job, error).await?;
-    }
-    tracing::info!(
-        export = %job.id,
-        object_prefix = job.object_prefix,
-        repeats = object_prefix,
-        "export requested"
-    );
-    Ok(response)
+    let request_id = caller.request_id.clone();
+    let export = create::create_again(&app, &mut turn.tx, former, request_id).await?;
+    let (job, details) = (&export.job, export.audit_details());
+    let change = ("export.repeat", &*job.object_prefix);
+    caller.record(&mut turn.tx, job.requested_at, change, details).await?;
+    export.commit(&app, turn).await
 }
 
 /// Writes a new job with the request of `former`: the same audience, fields, format, destination and

@@ -7,7 +7,9 @@ use uuid::Uuid;
 
 use super::destination::Destination;
 use super::{Format, audience, warnings};
+use gateway::app::App;
 use gateway::formats::exactly_one;
+use gateway::workspaces::Budget;
 use gateway::{ApiError, fields};
 use proof::fields::{CUSTOM_ATTRIBUTES, FieldSet, MAX_BYTES, MAX_NAMES, exportable};
 use runtime::outbound;
@@ -69,6 +71,16 @@ pub enum RequestedUsers {
     },
 }
 
+impl RequestedUsers {
+    /// The budget of requests for them.
+    pub fn budget(&self) -> Budget {
+        match self {
+            Self::ControlGroup => Budget::UsersExport,
+            Self::Segment { .. } | Self::Audience { .. } => Budget::UsersExportSegment,
+        }
+    }
+}
+
 impl Target {
     /// A segment id that is not a UUID is of no segment.
     pub fn read(self, workspace: i32) -> Result<RequestedUsers, ApiError> {
@@ -85,6 +97,11 @@ impl Target {
             _ => Err(ApiError::invalid_field("exactly one of segment_id and audience is required")),
         }
     }
+}
+
+/// The check of a callback's address, for [`ExportOptions`].
+pub fn check_address(app: &App) -> impl Fn(&str) -> Result<String, String> {
+    |address| outbound::check_address(address, &app.config).map(String::from)
 }
 
 /// The error for a segment that the workspace does not have.

@@ -14,7 +14,9 @@ use runtime::kinds;
 use store::documents::{parsed, unknown};
 use store::{Store, StoreError, Tx, execute, from_row, on, to_json};
 
-pub use super::part_rows::{PartResult, PartRow, Winner, broken_users, insert_parts, winners};
+pub use super::part_rows::{
+    ListedPart, PartResult, PartRow, Winner, broken_users, insert_parts, list_parts, winners,
+};
 
 /// The stored columns of a request.
 struct JobColumns {

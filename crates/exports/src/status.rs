@@ -16,7 +16,7 @@ use super::audience::PERMISSIONS;
 use super::proof_objects::ManifestReference;
 use super::{Audience, Job, Progress, State as JobState, download, part_rows, rows, state};
 use gateway::app::App;
-use gateway::{self, Access, ApiError, Caller, Operation, Routes};
+use gateway::{self, Access, ApiError, Caller, NoFields, Operation, Routes};
 use kit::clock::format_time;
 use store::{StoreError, Tx};
 
@@ -83,6 +83,7 @@ fn describe_cancel() -> Operation {
              callback is sent. The export stays in the list. Cancelling it again returns the same \
              response.",
         )
+        .takes_no_fields()
         .returns::<Status>(StatusCode::OK, "The status.")
         .with_example(example_status())
         .refuses(&unknown(), "No export in this workspace has this object_prefix")
@@ -131,16 +132,33 @@ async fn cancel(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     ObjectPrefix(object_prefix): ObjectPrefix,
+    _: NoFields,
 ) -> Result<axum::Json<Status>, ApiError> {
     let mut tx = app.request_queue.write().await?;
-    let (job, _) = own_job(&mut tx, &caller, &object_prefix).await?;
-    let cancelled = state::cancel(&app, &mut tx, &job).await?;
-    let (job, progress) = own_job(&mut tx, &caller, &object_prefix).await?;
-    if !cancelled && progress.state != JobState::Cancelled {
-        return Err(ended(progress.state));
+    let (job, before) = own_job(&mut tx, &caller, &object_prefix).await?;
+    let (progress, is_change) = cancel_job(&app, &mut tx, &job).await?;
+    if is_change {
+        let states = json!({ "before": before.state.name(), "after": progress.state.name() });
+        let change = ("export.cancel", &*object_prefix);
+        caller.record(&mut tx, app.clock.now_ms(), change, states).await?;
+    } else {
+        caller.record_nothing();
     }
     tx.commit().await?;
     Ok(axum::Json(Status::new(&app, &job, &progress)))
+}
+
+/// Cancels an export in the caller's transaction. One that was cancelled before does not change; one
+/// that has ended otherwise, or is finishing, is a conflict. Returns the progress, and whether it
+/// changed.
+pub async fn cancel_job(app: &App, tx: &mut Tx, job: &Job) -> Result<(Progress, bool), ApiError> {
+    let is_change = state::cancel(app, tx, job).await?;
+    let (_, progress) = rows::load(tx, job.id).await?.ok_or_else(unknown)?;
+    if is_change || progress.state == JobState::Cancelled {
+        Ok((progress, is_change))
+    } else {
+        Err(ended(progress.state))
+    }
 }
 
 fn ended(state: JobState) -> ApiError {
@@ -337,7 +355,7 @@ fn manifest(app: &App, job: &Job, progress: &Progress, now: i64) -> Option<Manif
 }
 
 /// Whether the download URL works, or will work.
-fn has_url(job: &Job, progress: &Progress, now: i64) -> bool {
+pub fn has_url(job: &Job, progress: &Progress, now: i64) -> bool {
     let is_lost = matches!(progress.state, JobState::Failed | JobState::Cancelled);
     job.storage_id.is_none() && !is_lost && progress.expires_at.is_none_or(|end| now < end)
 }
@@ -357,7 +375,7 @@ pub fn rate(progress: &Progress, now: i64) -> Option<Rate> {
 }
 
 /// The expected end of a running job at its current speed.
-fn estimated_end(progress: &Progress, now: i64) -> Option<i64> {
+pub fn estimated_end(progress: &Progress, now: i64) -> Option<i64> {
     if progress.state != JobState::Running || progress.users_done <= 0 {
         return None;
     }

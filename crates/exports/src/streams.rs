@@ -1,6 +1,6 @@
-//! The open event streams of this process: at most one for each export and key. A new one ends the
-//! former and gets its slot, so that a client that reconnects is never locked out by a connection
-//! that it has lost.
+//! The open event streams of this process: at most one for each export and client (a key, or a page
+//! of the console). A new one ends the former and gets its slot, so that a client that reconnects is
+//! never locked out by a connection that it has lost.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,11 +9,12 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::Job;
 use gateway::app::App;
-use gateway::{ApiError, Caller, reserve_stream};
+use gateway::{ApiError, reserve_stream};
 use runtime::fairness::Reservation;
 
-/// A stream's export and key.
+/// A stream's export and client.
 type StreamKey = (Uuid, Uuid);
 
 #[derive(Default)]
@@ -32,14 +33,14 @@ pub struct StreamSlot {
 }
 
 impl OpenStreams {
-    /// A slot for a stream of an export.
+    /// A slot for a client's stream of an export.
     pub fn open(
         self: &Arc<Self>,
         app: &App,
-        caller: &Caller,
-        export: Uuid,
+        job: &Job,
+        client: Uuid,
     ) -> Result<StreamSlot, ApiError> {
-        self.insert((export, caller.key_id), || reserve_stream(app, caller.workspace.id))
+        self.insert((job.id, client), || reserve_stream(app, job.workspace_id))
     }
 
     fn insert<E>(

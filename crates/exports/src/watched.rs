@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::app::App;
 use super::status::Status;
+use super::streams::StreamSlot;
 use super::{Job, Progress, State, list_rows};
 use gateway::ApiError;
 use runtime::app::queue::held_by;
@@ -43,6 +44,11 @@ impl LatestStatus {
             .map_err(|error| ApiError::Internal(format!("the status of an export: {error}")))?;
         // Two plans need not be compared: a plan never changes.
         Ok(Self { progress: Progress { plan: None, ..progress }, json: json.into() })
+    }
+
+    /// The progress, without the plan.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
     }
 
     pub fn state(&self) -> State {
@@ -91,6 +97,52 @@ impl WatchedExports {
 
 /// The latest status of an export, and its changes.
 pub type Statuses = watch::Receiver<LatestStatus>;
+
+/// A stream's view of an export: its status, and its changes while the stream has its slot.
+pub struct Follower {
+    slot: StreamSlot,
+    statuses: Statuses,
+}
+
+/// The next thing that a [`Follower`] sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Status,
+    /// Another stream of the same client replaces this one.
+    Replaced,
+    /// The export no longer exists.
+    Gone,
+}
+
+impl Follower {
+    /// Follows an export for a client: a key, or a page of the console.
+    pub async fn open(
+        app: &App,
+        tx: &mut Tx,
+        (job, progress): (Job, Progress),
+        client: Uuid,
+    ) -> Result<Self, ApiError> {
+        let latest = LatestStatus::read(app, tx, &job, progress).await?;
+        let slot = app.streams.open(app, &job, client)?;
+        Ok(Self { slot, statuses: app.watched.follow(app, job, latest) })
+    }
+
+    /// The latest status. [`changed`](Self::changed) waits for a later one.
+    pub fn latest(&mut self) -> LatestStatus {
+        self.statuses.borrow_and_update().clone()
+    }
+
+    /// Waits for a change. It can be dropped while it waits.
+    pub async fn changed(&mut self) -> Change {
+        tokio::select! {
+            biased;
+            () = self.slot.replaced() => Change::Replaced,
+            changed = self.statuses.changed() => {
+                if changed.is_ok() { Change::Status } else { Change::Gone }
+            }
+        }
+    }
+}
 
 /// Reads an export until its end, or until no stream follows it.
 async fn watch(app: &App, job: &Job, sender: &watch::Sender<LatestStatus>) {

@@ -1,6 +1,7 @@
 //! API keys: permissions and allowed networks (docs/reference/api/authentication.md).
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, OnceLock};
 
 use axum::extract::{ConnectInfo, Request};
 use axum::http::request::Parts;
@@ -11,12 +12,13 @@ use axum::routing::MethodRouter;
 use ipnet::IpNet;
 
 use super::address::{client_address, is_allowed};
+use super::audit::{AuditedRequest, Recording};
 use super::limits::{self, BudgetStatus};
 use super::request::RequestId;
 use super::{ADDRESS_REFUSED, ApiError, Caller, Connection, body, refused};
 use crate::app::App;
 use crate::memory::reserve_slot;
-use crate::workspaces::{Budget, keys};
+use crate::workspaces::{Budget, Workspace, keys};
 use runtime::app::queue::held_by;
 use runtime::fairness::{Holder, Reservation};
 
@@ -25,8 +27,8 @@ use runtime::fairness::{Holder, Reservation};
 /// workspace's [slots](reserve_slot) 503, address 403, permission 403, rate 429. Every request with a key
 /// from an allowed address and a slot counts, whatever its outcome, and its response shows the
 /// remaining budget; those without the permission count up to [a part of it](refused). If the body
-/// decides which budget counts, the route counts it; before the body, the request counts against
-/// [the sum of these budgets](crate::workspaces::Workspace::limit_before_body).
+/// decides which budget counts, the handler [counts](RequestBudget) it; before the body, the request
+/// counts against [the sum of these budgets](crate::workspaces::Workspace::limit_before_body).
 pub fn protected<S>(permission: &'static str, route: MethodRouter<S>) -> MethodRouter<S>
 where
     S: Clone + Send + Sync + 'static,
@@ -42,19 +44,127 @@ pub fn protected_by_any<const N: usize, S>(
 where
     S: Clone + Send + Sync + 'static,
 {
+    let permission = permissions.first().copied().unwrap_or_default();
+    let counting = match Budget::for_unread_body(permission) {
+        Some(budget) => Counting::ByHandler(budget),
+        None => Counting::Before(Budget::from_permission(permission)),
+    };
+    checked(permissions, counting, route)
+}
+
+/// [`protected_by_any`], if only the handler finds out which of the permissions the request needs: it
+/// checks that one, and [counts](RequestBudget) the request against its budget. A request that ends
+/// before that counts against the first one's.
+pub fn protected_by_one_of<const N: usize, S>(
+    permissions: [&'static str; N],
+    route: MethodRouter<S>,
+) -> MethodRouter<S>
+where
+    S: Clone + Send + Sync + 'static,
+{
+    let permission = permissions.first().copied().unwrap_or_default();
+    let counting =
+        Budget::from_permission(permission).map_or(Counting::Before(None), Counting::ByHandler);
+    checked(permissions, counting, route)
+}
+
+/// When a request with the permission counts.
+#[derive(Clone, Copy)]
+enum Counting {
+    /// Before its handler, against this budget; never without one.
+    Before(Option<Budget>),
+    /// By its handler; against this budget if it ends before that.
+    ByHandler(Budget),
+}
+
+impl Counting {
+    /// The budget of requests that do not reach their handler.
+    fn budget(self) -> Option<Budget> {
+        match self {
+            Self::Before(budget) => budget,
+            Self::ByHandler(budget) => Some(budget),
+        }
+    }
+}
+
+/// Counts a request whose budget only its handler finds out.
+#[derive(Clone)]
+pub struct RequestBudget {
+    app: App,
+    workspace: Arc<Workspace>,
+    counted: Arc<OnceLock<BudgetStatus>>,
+}
+
+impl RequestBudget {
+    fn new(app: App, workspace: Arc<Workspace>) -> Self {
+        Self { app, workspace, counted: Arc::default() }
+    }
+
+    /// Counts the request; 429 if it exceeds the limit. Call it once, before any effect.
+    pub async fn count(&self, budget: Budget) -> Result<(), ApiError> {
+        let limit = self.workspace.rate_limit(budget);
+        let budget_status = limits::count(&self.app, self.workspace.id, budget, limit).await;
+        let _ = self.counted.set(budget_status);
+        budget_status.retry_after.map_or(Ok(()), |seconds| Err(ApiError::RateLimited(seconds)))
+    }
+
+    /// Counts the request if its handler has not: then it had no effect.
+    async fn count_ended(&self, budget: Budget, response: Response) -> Response {
+        if self.counted.get().is_some() {
+            return response;
+        }
+        self.count(budget).await.map_or_else(ApiError::into_response, |()| response)
+    }
+}
+
+fn checked<const N: usize, S>(
+    permissions: [&'static str; N],
+    counting: Counting,
+    route: MethodRouter<S>,
+) -> MethodRouter<S>
+where
+    S: Clone + Send + Sync + 'static,
+{
     route.route_layer(middleware::from_fn(move |request: Request, next: Next| async move {
-        check(&permissions, request, next).await
+        check(&permissions, counting, request, next).await
     }))
 }
 
-async fn check(permissions: &[&'static str], request: Request, next: Next) -> Response {
+async fn check(
+    permissions: &[&'static str],
+    counting: Counting,
+    request: Request,
+    next: Next,
+) -> Response {
     let (mut head, body) = request.into_parts();
     let mut budget_status = None;
-    let mut response = match caller(permissions, &head, &mut budget_status).await {
-        Ok((caller, _slot)) => {
+    let mut response = match caller(permissions, counting, &head, &mut budget_status).await {
+        Ok((app, caller, _slot)) => {
             let holder = Holder::Workspace(caller.workspace.id);
+            let permission = permissions.first().copied().unwrap_or_default();
+            let audited = AuditedRequest::new(&app, &caller, &head, permission);
+            let counter = match counting {
+                Counting::ByHandler(budget) => {
+                    let request_budget = RequestBudget::new(app, caller.workspace.clone());
+                    head.extensions.insert(request_budget.clone());
+                    Some((request_budget, budget))
+                }
+                Counting::Before(_) => None,
+            };
             head.extensions.insert(caller);
-            held_by(holder, next.run(Request::from_parts(head, body))).await
+            let request = Request::from_parts(head, body);
+            let handled = async {
+                let mut response = next.run(request).await;
+                if let Some((request_budget, budget)) = counter {
+                    response = request_budget.count_ended(budget, response).await;
+                    budget_status = request_budget.counted.get().copied();
+                }
+                if let Some(audited) = audited {
+                    audited.complete(&response).await;
+                }
+                response
+            };
+            held_by(holder, handled).await
         }
         Err(error) => {
             body::discard(&head, body);
@@ -71,9 +181,10 @@ async fn check(permissions: &[&'static str], request: Request, next: Next) -> Re
 /// known.
 async fn caller(
     permissions: &[&'static str],
+    counting: Counting,
     head: &Parts,
     budget_status: &mut Option<BudgetStatus>,
-) -> Result<(Caller, Reservation), ApiError> {
+) -> Result<(App, Caller, Reservation), ApiError> {
     let permission = permissions.first().copied().unwrap_or_default();
     let (Some(app), Some(RequestId(request_id))) =
         (head.extensions.get::<App>(), head.extensions.get::<RequestId>())
@@ -84,9 +195,8 @@ async fn caller(
     let key = keys::find(app, presented).await?.ok_or(ApiError::Unauthenticated)?;
     let workspace = &key.workspace;
     let slot = reserve_slot(app, workspace.id)?;
-    let budget = Budget::from_permission(permission);
     let limit = |budget: Budget| (budget, workspace.rate_limit(budget));
-    let refused_budget = budget.or(Budget::for_unread_body(permission)).map(limit);
+    let refused_budget = counting.budget().map(limit);
     // A key from a network that is not allowed authenticates nobody.
     if let Err(error) = check_address(app, head, &[&workspace.ip_allowlist, &key.allow]) {
         if let Some((budget, limit)) = refused_budget {
@@ -110,7 +220,8 @@ async fn caller(
         counted?;
         return Err(ApiError::NoPermission(permissions.to_vec()));
     }
-    if let Some((budget, limit)) = budget.map(limit) {
+    if let Counting::Before(Some(budget)) = counting {
+        let (budget, limit) = limit(budget);
         *budget_status = Some(limits::count(app, workspace.id, budget, limit).await);
     }
     if let Some(seconds) = budget_status.and_then(|budget_status| budget_status.retry_after) {
@@ -126,10 +237,13 @@ async fn caller(
     let caller = Caller {
         workspace: key.workspace.clone(),
         key_id: key.key_id,
+        key_name: key.name.clone(),
+        address: sender_address(app, head),
         permissions: key.permissions.clone(),
         request_id: request_id.clone(),
+        recording: Recording::default(),
     };
-    Ok((caller, slot))
+    Ok((app.clone(), caller, slot))
 }
 
 /// Whether a request with this head would still pass the checks of its key, for responses that take
@@ -154,11 +268,15 @@ pub fn mark_authenticated(extensions: &Extensions, workspace: i32) {
     }
 }
 
+/// The sender's address, from behind trusted proxies.
+pub fn sender_address(app: &App, head: &Parts) -> Option<IpAddr> {
+    let ConnectInfo(peer) = head.extensions.get::<ConnectInfo<SocketAddr>>()?;
+    client_address(peer.ip(), &head.headers, &app.config.trusted_proxies)
+}
+
 /// Rejects a sender that is not on one of the lists.
 pub fn check_address(app: &App, head: &Parts, lists: &[&[IpNet]]) -> Result<(), ApiError> {
-    let address = head.extensions.get::<ConnectInfo<SocketAddr>>().and_then(|ConnectInfo(peer)| {
-        client_address(peer.ip(), &head.headers, &app.config.trusted_proxies)
-    });
+    let address = sender_address(app, head);
     if lists.iter().all(|networks| is_allowed(address, networks)) {
         Ok(())
     } else {

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::address::client_address;
 use super::coding::{self, Coding, INLINE_BYTES, is_json_type};
 use super::memory::reserve_slot;
-use super::{ApiError, COMPANY, Caller, Code, count_refused, value};
+use super::{ApiError, COMPANY, Caller, Code, count_refused, fields, value};
 use crate::app::App;
 use kit::json;
 use kit::words::{about_field, beginning};
@@ -88,6 +88,15 @@ impl JsonText {
     /// [`object`](Self::object) for bodies of any size: large ones do not block other requests.
     pub fn object_in_place(&self, app: &App) -> Result<Map<String, Value>, ApiError> {
         in_place(app, self.bytes(), || self.object())
+    }
+
+    /// Rejects a body of a request that has no fields, unless it is empty or null, as some clients send
+    /// it, or has only fields that limit no request.
+    pub fn check_no_fields(&self) -> Result<(), ApiError> {
+        if matches!(self.text.trim_ascii(), "" | "null") {
+            return Ok(());
+        }
+        fields::read(&self.object()?).map(|IgnoredFields {}| ())
     }
 
     /// Its length in bytes.
@@ -249,7 +258,7 @@ fn no_memory(reason: &'static str) -> ApiError {
 }
 
 /// The network of a request's sender, as far as known.
-fn source(app: &App, extensions: &Extensions, headers: &HeaderMap) -> IpAddr {
+pub fn source(app: &App, extensions: &Extensions, headers: &HeaderMap) -> IpAddr {
     let peer = extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
     let client =
         peer.map(|peer| client_address(peer, headers, &app.config.trusted_proxies).unwrap_or(peer));
@@ -283,6 +292,24 @@ where
             is_authenticated: true,
         };
         Self::receive(request, &app, limits).await
+    }
+}
+
+/// The body of a request that has no fields: empty, null, or an object. A field that limits other requests
+/// is rejected, such as `dry_run`.
+pub struct NoFields;
+
+impl<S> FromRequest<S> for NoFields
+where
+    App: FromRef<S>,
+    S: Send + Sync,
+{
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let body = JsonText::from_request(request, state).await?;
+        in_place(&App::from_ref(state), body.bytes(), || body.check_no_fields())?;
+        Ok(Self)
     }
 }
 

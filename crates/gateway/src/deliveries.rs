@@ -8,7 +8,9 @@
 //!    └──<── resend ──<── delivered │ given_up
 //! ```
 //!
-//! `resend` makes a pending delivery due at once, unless a worker makes an attempt at it.
+//! `resend` makes a pending delivery due at once. If it is due already, or a worker makes an attempt
+//! at it, `resend` has no effect. Its time limit and the pauses after further failures stay the same,
+//! so that repeated requests do not prolong the attempts.
 //!
 //! A delivery is sent at least once, with one `webhook-id`. Every status except 2xx is retried,
 //! including 410: a proxy in front of a receiver that moves can return it. A receiver that no
@@ -25,6 +27,7 @@
 
 pub mod api;
 mod attempt;
+mod given_up_rows;
 mod list_rows;
 mod rows;
 mod send;
@@ -44,10 +47,12 @@ use runtime::config::Config;
 use runtime::fairness::{SLOT_BYTES, SharedMemory};
 use runtime::kinds;
 use runtime::outbound::shown;
-use store::claims::{self, ClaimError, Expedited, Job};
+use store::claims::{self, ClaimError, Job};
 use store::{StoreError, Tx, from_row, text_enum};
 
 pub use attempt::{give_up_after_deadline, run};
+pub use given_up_rows::{GivenUp, given_up_since};
+pub use list_rows::about;
 pub use rows::{by_id, list};
 pub use send::{EmailContent, EmailSender, NotificationEmail};
 
@@ -152,7 +157,7 @@ from_row! {
 impl Delivery {
     /// The `webhook-id`: the same for every attempt.
     pub fn message_id(&self) -> String {
-        format!("msg_{}", self.id.simple())
+        webhook_id(self.id)
     }
 
     /// The URL without its secrets.
@@ -165,10 +170,15 @@ impl Delivery {
         without_signatures(&self.body)
     }
 
-    async fn offer(&self, tx: &mut Tx) -> Result<(), StoreError> {
-        let job = Job::new(self.workspace_id, self.job).to_receiver(receiver(&self.url));
-        claims::offer(tx, kinds::DELIVERY, job, self.item, Duration::ZERO).await
+    /// The job of its claim.
+    fn claim_job(&self) -> Job {
+        Job::new(self.workspace_id, self.job).to_receiver(receiver(&self.url))
     }
+}
+
+/// The `webhook-id` of a delivery.
+fn webhook_id(id: Uuid) -> String {
+    format!("msg_{}", id.simple())
 }
 
 fn serialize_shown<S: Serializer>(url: &str, serializer: S) -> Result<S::Ok, S::Error> {
@@ -232,8 +242,6 @@ pub enum DeliveryError {
     Store(#[from] StoreError),
     #[error("unknown delivery {0}")]
     Unknown(Uuid),
-    #[error("delivery {0} is being sent now: see its result with `longshore deliveries show`")]
-    InProgress(Uuid),
     #[error(
         "delivery {0} waits for the delivery before it about the same subject: resend that one, \
          see `longshore deliveries list --subject`"
@@ -246,7 +254,6 @@ impl Retry for DeliveryError {
         match self {
             Self::Claim(error) => error.can_retry(),
             Self::Store(error) => error.can_retry(),
-            Self::InProgress(_) => true,
             Self::Unknown(_) | Self::Waiting(_) => false,
         }
     }
@@ -255,7 +262,7 @@ impl Retry for DeliveryError {
         match self {
             Self::Claim(error) => error.needs_newer_version(),
             Self::Store(error) => error.needs_newer_version(),
-            Self::Unknown(_) | Self::InProgress(_) | Self::Waiting(_) => false,
+            Self::Unknown(_) | Self::Waiting(_) => false,
         }
     }
 }
@@ -302,13 +309,14 @@ pub async fn enqueue(
 /// the insert.
 async fn offer_next(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     for delivery in rows::following(tx, id).await? {
-        delivery.offer(tx).await?;
+        let job = delivery.claim_job();
+        claims::offer(tx, kinds::DELIVERY, job, delivery.item, Duration::ZERO).await?;
     }
     Ok(())
 }
 
-/// Sends an ended delivery again, or a pending one at once, with the same `webhook-id` and a new
-/// time limit.
+/// Sends an ended delivery again, with the same `webhook-id` and a new time limit; or a pending one at
+/// once.
 pub async fn resend(app: &App, id: Uuid) -> Result<(), DeliveryError> {
     let mut tx = app.store.write().await?;
     let delivery = rows::by_id(&mut tx, id).await?.ok_or(DeliveryError::Unknown(id))?;
@@ -317,19 +325,30 @@ pub async fn resend(app: &App, id: Uuid) -> Result<(), DeliveryError> {
     Ok(())
 }
 
-/// Makes an ended delivery pending, and offers it to the workers; makes a pending one due.
+/// [`resend`], if the delivery is still in this state. Returns whether it is.
+pub async fn resend_in_state(app: &App, id: Uuid, state: State) -> Result<bool, DeliveryError> {
+    let mut tx = app.store.write().await?;
+    let found = rows::by_id(&mut tx, id).await?;
+    let Some(delivery) = found.filter(|delivery| delivery.state == state) else {
+        return Ok(false);
+    };
+    reopen(app, &mut tx, &delivery).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// Makes a delivery pending and due, whatever its state is by now. One that is due, or at which a
+/// worker makes an attempt, stays as it is.
 async fn reopen(app: &App, tx: &mut Tx, delivery: &Delivery) -> Result<(), DeliveryError> {
+    if rows::is_waiting(tx, delivery.id).await? {
+        return Err(DeliveryError::Waiting(delivery.id));
+    }
     let now = app.clock.now_ms();
-    let retry_until = now + retry_ms(&app.config);
-    if rows::reopen(tx, delivery.id, now, retry_until).await? {
-        return Ok(delivery.offer(tx).await?);
-    }
     // The claim first: the end of an attempt locks both in this order.
-    match claims::expedite(tx, kinds::DELIVERY, delivery.job, delivery.item).await? {
-        Expedited::Due => Ok(rows::expedite(tx, delivery.id, now, retry_until).await?),
-        Expedited::Held => Err(DeliveryError::InProgress(delivery.id)),
-        Expedited::Missing => Err(DeliveryError::Waiting(delivery.id)),
+    if claims::make_due(tx, kinds::DELIVERY, delivery.claim_job(), delivery.item).await? {
+        rows::reopen(tx, delivery.id, now, now + retry_ms(&app.config)).await?;
     }
+    Ok(())
 }
 
 /// The receiver of a URL: the same for one scheme, host and port, so that a slow receiver delays no

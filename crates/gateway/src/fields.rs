@@ -7,7 +7,7 @@ use serde::de::value::{MapDeserializer, StrDeserializer};
 use serde::de::{self, DeserializeSeed, Deserializer, Expected, IntoDeserializer as _, Unexpected};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, map};
 
 use super::value::AS_TEXT;
@@ -76,9 +76,31 @@ fn read_with<'a, T: Deserialize<'a>>(
     read.map_err(|FieldError { path, code, text }| ApiError::Field(code, about_field(&path, &text)))
 }
 
+/// Whether a field limits some requests.
+pub fn is_selector(name: &str) -> bool {
+    SELECTORS.contains(&name)
+}
+
+/// Whether the value of such a field limits a request: an empty array selects nobody, and false is no
+/// dry run.
+fn is_set(value: &RawValue) -> bool {
+    !matches!(&*json::compacted(value.get()), "null" | "[]" | "false")
+}
+
+/// The value of such a field, for a type that is read without [`read`]: it must not be set.
+#[derive(Debug, Default)]
+pub struct UnsetSelector;
+
+impl<'de> Deserialize<'de> for UnsetSelector {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = <&RawValue>::deserialize(deserializer)?;
+        if is_set(value) { Err(de::Error::custom(NO_SELECTOR)) } else { Ok(Self) }
+    }
+}
+
 /// Rejects a field that limits other requests.
 pub fn check_selector(name: &str) -> Result<(), ApiError> {
-    if SELECTORS.contains(&name) {
+    if is_selector(name) {
         Err(ApiError::invalid_field(format!("{name} {NO_SELECTOR}")))
     } else {
         Ok(())
@@ -87,11 +109,10 @@ pub fn check_selector(name: &str) -> Result<(), ApiError> {
 
 /// The first of an object's fields that limits other requests, has a value and is not `known`.
 pub fn unsupported_selector<'f>(fields: &'f JsonFields<'_>, known: &[&str]) -> Option<&'f str> {
-    // An empty array selects nobody, and false is no dry run.
-    let is_set =
-        |value: &RawValue| !matches!(&*json::compacted(value.get()), "null" | "[]" | "false");
-    let mut set = fields.0.iter().filter(|(_, value)| is_set(value)).map(|(name, _)| name.as_ref());
-    set.find(|name| SELECTORS.contains(name) && !known.contains(name))
+    let is_unsupported = |name: &str| is_selector(name) && !known.contains(&name);
+    let mut fields = fields.0.iter().map(|(name, value)| (name.as_ref(), value));
+    let found = fields.find(|(name, value)| is_unsupported(name) && is_set(value));
+    found.map(|(name, _)| name)
 }
 
 /// The error of such a field.
@@ -240,16 +261,11 @@ impl Unknown {
     /// Checks the fields of a type with these names.
     fn check(self, fields: &Map<String, Value>, names: &[&str]) -> Read<()> {
         let Self::Selectors(others) = self else { return Ok(()) };
-        // An empty array selects nobody, and false is no dry run.
-        let is_set = |value: &Value| match value {
-            Value::Null | Value::Bool(false) => false,
-            Value::Array(elements) => !elements.is_empty(),
-            _ => true,
-        };
+        let is_value_set = |value: &Value| to_raw_value(value).is_ok_and(|value| is_set(&value));
         let is_known = |name: &str| names.contains(&name) || others.contains(&name);
         let selector = SELECTORS
             .into_iter()
-            .find(|name| !is_known(name) && fields.get(*name).is_some_and(is_set));
+            .find(|name| !is_known(name) && fields.get(*name).is_some_and(is_value_set));
         match selector {
             Some(name) => Err(FieldError::new(Code::InvalidField, NO_SELECTOR).within(name)),
             None => Ok(()),

@@ -6,6 +6,7 @@
 //! | [`app`] | the state of this layer between requests |
 //! | `serve`, `eviction`, `request`, `path` | connections and their limits; each request in its own task |
 //! | `auth`, [`address`], [`limits`], [`refused`] | keys, clients' addresses, rate limits |
+//! | `audit` | changes over HTTP in the audit log |
 //! | [`memory`] | the slots and the memory that requests share |
 //! | `body`, `coding`, `value`, [`fields`], [`formats`], [`query`], [`paging`] | bodies, their fields, and parameters; pages of lists |
 //! | [`error`], `code`, `refusal`, [`scim`] | errors as responses, also in the format of SCIM |
@@ -28,6 +29,7 @@
 
 pub mod address;
 pub mod app;
+mod audit;
 mod auth;
 mod body;
 mod code;
@@ -52,15 +54,19 @@ mod serve;
 mod value;
 pub mod workspaces;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
+pub use audit::Recording;
 pub use auth::{
-    bearer, check_address, is_still_allowed, mark_authenticated, protected, protected_by_any,
+    RequestBudget, bearer, check_address, is_still_allowed, mark_authenticated, protected,
+    protected_by_any, protected_by_one_of, sender_address,
 };
-pub use body::{Json, JsonText, discard};
+pub use body::{Json, JsonText, NoFields, discard, source as sender_network};
 pub use code::Code;
+pub use coding::Static;
 pub use error::ADDRESS_REFUSED;
 pub use error::ApiError;
 pub use eviction::Connection;
@@ -69,7 +75,10 @@ pub use memory::{reserve_slot, reserve_stream};
 pub use openapi::{Access, Operation, Routes};
 pub use query::{parameter, time_parameter, time_range};
 pub use request::RequestId;
-pub use serve::{BindError, HEAD_BYTES, bind, no_path, router, serve};
+pub use serve::{
+    BindError, HEAD_BYTES, ListenerLimits, bind, no_path, page_router, router, serve,
+    serve_with_limits,
+};
 
 use crate::workspaces::Workspace;
 
@@ -86,9 +95,14 @@ pub struct CompanyCaller;
 pub struct Caller {
     pub workspace: Arc<Workspace>,
     pub key_id: Uuid,
+    pub key_name: Arc<str>,
+    /// From where the request came; none if that is unreadable.
+    pub address: Option<IpAddr>,
     /// Those of the key.
     pub permissions: Arc<[String]>,
     pub request_id: String,
+    /// Whether the change is in the audit log.
+    pub recording: Recording,
 }
 
 impl Caller {

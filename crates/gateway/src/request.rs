@@ -42,6 +42,11 @@ impl ConcurrencyLimit {
     pub fn new(app: App) -> Self {
         Self { free: app.capacity.slots.clone(), app }
     }
+
+    /// A limit of its own.
+    pub fn with_slots(app: App, slots: usize) -> Self {
+        Self { free: Arc::new(Semaphore::new(slots)), app }
+    }
 }
 
 /// [`response`], with errors in the format of the path's protocol.

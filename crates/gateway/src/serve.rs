@@ -62,6 +62,13 @@ pub fn router(app: App, domains: impl Into<Router>) -> Router {
         .layer(middleware::from_fn_with_state(limit, request::handle_request))
 }
 
+/// The router of pages for people: the layer of [`router`] with `limit` requests in progress, and
+/// with responses of its own for unknown paths and methods.
+pub fn page_router(app: App, pages: Router, limit: usize) -> Router {
+    let limit = ConcurrencyLimit::with_slots(app, limit);
+    pages.layer(middleware::from_fn_with_state(limit, request::handle_request))
+}
+
 /// The response for an unknown path.
 pub async fn no_path(request: Request) -> ApiError {
     body::discard_request(request);
@@ -80,21 +87,51 @@ async fn other_method(request: Request) -> Response {
     }
 }
 
-/// Serves requests until `shutdown`. Then accepts no new ones, and waits for those in progress, at
-/// most `worker.drain_seconds`.
+/// The limits of a listener.
+#[derive(Clone, Copy, Debug)]
+pub struct ListenerLimits {
+    /// Connections at the same time; at most half of them without an authenticated request.
+    pub connections: usize,
+    /// Heads of unauthenticated requests that have not arrived yet, each [`HEAD_BYTES`].
+    pub heads: usize,
+    /// Those of one address.
+    pub heads_of_address: usize,
+}
+
+impl ListenerLimits {
+    /// Those of the API.
+    fn for_api(app: &App) -> Self {
+        let gateway = &app.config.gateway;
+        let heads = gateway.unauthenticated_memory() / HEAD_BYTES;
+        Self { connections: gateway.connections, heads, heads_of_address: heads / 8 }
+    }
+}
+
+/// Serves requests of the API until `shutdown`. Then accepts no new ones, and waits for those in
+/// progress, at most `worker.drain_seconds`.
 pub async fn serve(app: App, router: Router, listener: TcpListener, shutdown: CancellationToken) {
-    let gateway = &app.config.gateway;
-    let (connections, heads) =
-        (gateway.connections / 2, gateway.unauthenticated_memory() / HEAD_BYTES);
+    let limits = ListenerLimits::for_api(&app);
+    serve_with_limits(app, router, listener, limits, shutdown).await;
+}
+
+/// [`serve`] with the limits of another listener.
+pub async fn serve_with_limits(
+    app: App,
+    router: Router,
+    listener: TcpListener,
+    limits: ListenerLimits,
+    shutdown: CancellationToken,
+) {
+    let unauthenticated = limits.connections / 2;
     let server = Server {
         router,
         slots: ConnectionSlots {
-            unauthenticated: Slots::new(connections, connections),
-            heads: Slots::new(heads, heads / 8),
+            unauthenticated: Slots::new(unauthenticated, unauthenticated),
+            heads: Slots::new(limits.heads, limits.heads_of_address),
             idle: Slots::new(usize::MAX, usize::MAX),
         },
         request_timeout: Duration::from_secs(app.config.gateway.request_timeout_seconds),
-        free: Arc::new(Semaphore::new(app.config.gateway.connections)),
+        free: Arc::new(Semaphore::new(limits.connections)),
         connections: TaskTracker::new(),
         handlers: TaskTracker::new(),
         shutdown,

@@ -3,7 +3,6 @@
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{Method, StatusCode};
-use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,9 +24,9 @@ use gateway::formats::{Errors, SuccessText};
 use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::openapi::Tag;
 use gateway::workspaces::email_templates::{self, EMAIL_TEMPLATE_ID};
-use gateway::workspaces::{Budget, Channel, settings, template_rows};
+use gateway::workspaces::{Channel, settings, template_rows};
 use gateway::{
-    self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, limits,
+    self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, RequestBudget, Routes,
 };
 
 const SEND: &str = "messages.send";
@@ -196,24 +195,13 @@ async fn send(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Extension(endpoint): Extension<Endpoint>,
-    key: Result<Option<IdempotencyKey>, ApiError>,
-    body: Result<JsonText, ApiError>,
-) -> Response {
-    let read = body.and_then(|body| Ok((body.object_in_place(&app)?, body)));
-    let budget =
-        read.as_ref().map_or(Budget::MessagesSend, |(members, _)| request::budget(members));
-    let limit = caller.workspace.rate_limit(budget);
-    let budget_status = limits::count(&app, caller.workspace.id, budget, limit).await;
-    let result = match (budget_status.retry_after, key, read) {
-        (Some(seconds), ..) => Err(ApiError::RateLimited(seconds)),
-        (None, Ok(key), Ok((members, body))) => {
-            accept(app, caller, endpoint, key, members, body).await
-        }
-        (None, Err(error), _) | (None, _, Err(error)) => Err(error),
-    };
-    let mut response = result.into_response();
-    budget_status.write(response.headers_mut());
-    response
+    Extension(request_budget): Extension<RequestBudget>,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<StoredResponse, ApiError> {
+    let members = body.object_in_place(&app)?;
+    request_budget.count(request::budget(&members)).await?;
+    accept(app, caller, endpoint, key, members, body).await
 }
 
 async fn accept(

@@ -29,7 +29,7 @@
 //! | `ending`, `report`, [`sweep`] | the end of a dispatch, later reports about its messages, its deletion |
 //! | `rows`, `part_rows`, `message_rows` | the SQL of dispatches, parts and messages |
 //! | `summary_rows`, `sent_to`, `recipient_rows` | the SQL of lists: dispatches, the audience of each, its messages by outcome |
-//! | `report_rows`, `inspect_rows`, `console_rows` | the SQL of statistics, of operators' queries, of the developer console |
+//! | `report_rows`, `recent_rows`, `inspect_rows`, `console_rows` | the SQL of statistics, of operators' queries, of the developer console |
 //! | [`state`], `error`, `telemetry` | states and counts, errors, metrics |
 //!
 //! Start with [`begin`], then `part`.
@@ -52,6 +52,7 @@ mod part;
 mod part_rows;
 mod past;
 mod plan;
+mod recent_rows;
 mod recipient_rows;
 mod report;
 mod report_rows;
@@ -87,6 +88,7 @@ pub use left_out::LeftOut;
 pub use message_rows::erase_user;
 pub use part::{give_up as give_up_part, run as run_part};
 pub use plan::{give_up as give_up_plan, plan};
+pub use recent_rows::{RecentTotals, totals_since};
 pub(crate) use recipient_rows::{
     RecipientMessage, count_in_flight, count_outcomes, page as recipients,
 };

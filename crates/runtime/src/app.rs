@@ -21,6 +21,7 @@ use kit::retry::Retry;
 use kit::secrets::SecretKey;
 use log::{Log, LogError};
 use objects::{ObjectError, Objects};
+use store::pools::ReservedFor;
 use store::{Store, StoreError};
 
 /// The settings, and what is made from them. Cheap to clone: each request has one.
@@ -44,6 +45,8 @@ pub struct AppState {
     pub request_queue: StoreQueue,
     /// Resources for transactional emails only.
     pub reserved: TransactionalResources,
+    /// Resources for the console only.
+    pub console: ConsoleResources,
     /// Conditions that an operator should check.
     pub health_warnings: HealthWarnings,
     /// The client of every request to a URL from outside.
@@ -56,6 +59,13 @@ pub struct TransactionalResources {
     pub store: Store,
     pub request_queue: StoreQueue,
     pub cores: Cores,
+}
+
+/// Resources that only the console uses, so that open pages cannot delay requests of the API.
+#[derive(Clone)]
+pub struct ConsoleResources {
+    pub store: Store,
+    pub request_queue: StoreQueue,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -97,8 +107,12 @@ impl App {
     pub async fn open(config: Config) -> Result<Self, OpenError> {
         let secrets = config.secret_key()?;
         let store = connect(&config).await?;
+        let database = config.database_url();
+        let reserve =
+            |connections, reserved_for| store.reserve(&database, connections, reserved_for);
         let reserved =
-            store.reserve(&config.database_url(), config.database.transactional_connections)?;
+            reserve(config.database.transactional_connections, ReservedFor::Transactional)?;
+        let console = reserve(config.console.connections, ReservedFor::Console)?;
         let log = open_log(&config).await?;
         let objects = Objects::open(&config.objects_url(), &secrets).await?;
         let memory = Memory::new(config.exports.memory_bytes);
@@ -111,6 +125,10 @@ impl App {
                 request_queue: StoreQueue::new(reserved.clone()),
                 store: reserved,
                 cores: Cores::new(threads),
+            },
+            console: ConsoleResources {
+                request_queue: StoreQueue::new(console.clone()),
+                store: console,
             },
             store,
             log,
@@ -128,6 +146,13 @@ impl App {
     pub fn for_transactional(&self) -> Self {
         let TransactionalResources { store, request_queue, cores } = self.reserved.clone();
         Self(Arc::new(AppState { store, request_queue, cores, ..AppState::clone(self) }))
+    }
+
+    /// The same with the console's resources: separate connections to the store, and a separate
+    /// queue of requests.
+    pub fn for_console(&self) -> Self {
+        let ConsoleResources { store, request_queue } = self.console.clone();
+        Self(Arc::new(AppState { store, request_queue, ..AppState::clone(self) }))
     }
 
     /// The same with another clock.

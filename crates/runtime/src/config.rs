@@ -5,6 +5,7 @@
 //! combinations are rejected at the start, all together.
 
 mod check;
+pub mod console;
 mod data;
 mod load;
 pub mod network;
@@ -67,6 +68,7 @@ pub struct Config {
     pub objects: Objects,
     pub gateway: Gateway,
     pub ops: Ops,
+    pub console: console::Console,
     pub worker: Worker,
     pub exports: Exports,
     pub deliveries: Deliveries,
@@ -374,6 +376,7 @@ impl Default for Config {
                 request_timeout_seconds: 30,
             },
             ops: Ops { listen: SocketAddr::from(([127, 0, 0, 1], 9100)), watch_seconds: 15 },
+            console: console::Console::default(),
             worker: Worker {
                 lease_ms: 30_000,
                 poll_ms: 500,

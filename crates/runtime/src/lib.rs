@@ -7,8 +7,10 @@
 //! | [`topics`], [`kinds`] | the topics of the log; the kinds of work that workers claim |
 //! | [`fairness`] | limits that workspaces share, so that none uses them all |
 //! | [`app`] | the state of this layer: settings, connections; each layer above adds its own in `app` |
+//! | [`audit`] | the audit log: who changed what, when and from where |
 //! | [`credentials`] | cache of API keys and SCIM tokens, which outlasts outages of the database |
 //! | [`engine`] | runs batches of the log and claims: attempts, leases, dead letters, drain |
+//! | [`work_rows`] | the SQL of the fleet's unfinished work, for metrics and the console |
 //! | [`outbound`] | requests to URLs from outside: checked, signed, never redirected |
 //!
 //! It promises: the engine knows nothing of the work's content. A batch moves its offset in the
@@ -18,6 +20,8 @@
 //! Start with [`app`], then [`engine::batches::Handler`] and [`engine::shares::Handler`].
 
 pub mod app;
+pub mod audit;
+mod audit_rows;
 pub mod config;
 pub mod credentials;
 pub mod engine;
@@ -26,3 +30,4 @@ pub mod kinds;
 pub mod outbound;
 pub mod topics;
 pub mod traces;
+pub mod work_rows;

@@ -1,5 +1,8 @@
 //! The requests for resources (docs/reference/api/scim.md; RFC 7644, section 3).
 
+use std::collections::BTreeSet;
+
+use axum::Extension;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -9,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::auth::{protected, protected_discovery};
+use super::auth::{TokenCaller, protected, protected_discovery};
 use super::discovery::ListResponse;
 use super::group::Group;
 use super::operations::DescribedResource;
@@ -152,6 +155,7 @@ async fn find<R: Resource>(
 /// `POST /Users`.
 async fn create<R: Resource>(
     State(app): State<App>,
+    Extension(caller): Extension<TokenCaller>,
     RawQuery(query): RawQuery,
     key: Option<IdempotencyKey>,
     body: JsonText,
@@ -164,18 +168,22 @@ async fn create<R: Resource>(
     };
     let (tx, now) = (&mut turn.tx, app.clock.now_ms());
     let new = R::read(tx, written, None).await?;
-    let stored = match new.adopted(tx).await? {
+    let (action, former, stored) = match new.adopted(tx).await? {
         Some(stored) => {
             let written = Written::from_resource(&new)?;
             let new = R::read(tx, written, Some(&stored)).await?;
-            update(tx, stored, new, now).await?
+            let former = stored.value.attributes()?;
+            ("scim.update", former, update(tx, stored, new, now).await?)
         }
         None => {
             let stored = rows::insert(tx, &new, false, now).await.map_err(name_conflict::<R>)?;
             R::link(tx, &stored, None, now).await?;
-            stored
+            ("scim.create", Attributes::new(), stored)
         }
     };
+    let attributes = stored.value.attributes()?;
+    let change = (action, audit_object::<R>(stored.id));
+    caller.record(tx, now, change, &changed_names(&former, &attributes)).await?;
     let response = stored_response(StatusCode::CREATED, &stored, &app.config.public_base())?;
     resource_response(turn.commit(response).await?, &projection)
 }
@@ -204,6 +212,7 @@ async fn read<R: Resource>(
 /// `PUT /Users/{id}`: removes attributes that the body does not have.
 async fn replace<R: Resource>(
     State(app): State<App>,
+    Extension(caller): Extension<TokenCaller>,
     id: Result<Path<Uuid>, PathRejection>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
@@ -211,7 +220,7 @@ async fn replace<R: Resource>(
 ) -> Result<Response> {
     let (id, projection) = (resource_id::<R>(id)?, projection::<R>(query)?);
     let written = Written::from_body(attributes(&body)?, R::SCHEMA)?;
-    let change = Change { app: &app, id, headers };
+    let change = Change { app: &app, caller, id, headers };
     let response = change.apply::<R>(None, &body, move |_| Ok(written)).await?;
     resource_response(response, &projection)
 }
@@ -219,6 +228,7 @@ async fn replace<R: Resource>(
 /// `PATCH /Users/{id}`.
 async fn modify<R: Resource>(
     State(app): State<App>,
+    Extension(caller): Extension<TokenCaller>,
     id: Result<Path<Uuid>, PathRejection>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
@@ -228,7 +238,7 @@ async fn modify<R: Resource>(
     let (id, projection) = (resource_id::<R>(id)?, projection::<R>(query)?);
     let patch = Patch::read(attributes(&body)?, R::SCHEMA)?;
     let key = key.map(|key| key.within(&id.to_string()));
-    let change = Change { app: &app, id, headers };
+    let change = Change { app: &app, caller, id, headers };
     let response = change.apply::<R>(key, &body, |mut attributes| {
         patch.apply(&mut attributes)?;
         let attributes = R::SCHEMA.read(attributes)?;
@@ -240,6 +250,7 @@ async fn modify<R: Resource>(
 /// `DELETE /Users/{id}`.
 async fn remove<R: Resource>(
     State(app): State<App>,
+    Extension(caller): Extension<TokenCaller>,
     id: Result<Path<Uuid>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<StatusCode> {
@@ -250,6 +261,7 @@ async fn remove<R: Resource>(
     let stored = rows::locked::<R>(&mut tx, id).await?.ok_or_else(|| R::SCHEMA.unknown())?;
     check_version(&headers, &stored)?;
     rows::delete(&mut tx, stored, now).await?;
+    caller.record(&mut tx, now, ("scim.delete", audit_object::<R>(id)), &[]).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -257,6 +269,7 @@ async fn remove<R: Resource>(
 /// A change of an existing resource.
 struct Change<'a> {
     app: &'a App,
+    caller: TokenCaller,
     id: Uuid,
     headers: HeaderMap,
 }
@@ -269,7 +282,7 @@ impl Change<'_> {
         body: &JsonText,
         change: impl FnOnce(Attributes) -> Result<Written>,
     ) -> Result<StoredResponse> {
-        let Self { app, id, headers } = self;
+        let Self { app, caller, id, headers } = self;
         let mut turn = match idempotency::begin_change(app, key, body.as_bytes()).await? {
             Begun::Replay(response) => return Ok(response),
             Begun::Turn(turn) => turn,
@@ -278,10 +291,18 @@ impl Change<'_> {
         let stored = rows::locked::<R>(tx, id).await?;
         let stored = stored.ok_or_else(|| R::SCHEMA.unknown())?;
         check_version(&headers, &stored)?;
-        let written = change(stored.value.attributes()?)?;
+        let former = stored.value.attributes()?;
+        let written = change(former.clone())?;
         let new = R::read(tx, written, Some(&stored)).await?;
-        let stored =
-            if new == stored.value { stored } else { update(tx, stored, new, now).await? };
+        let stored = if new == stored.value {
+            stored
+        } else {
+            let stored = update(tx, stored, new, now).await?;
+            let attributes = stored.value.attributes()?;
+            let change = ("scim.update", audit_object::<R>(id));
+            caller.record(tx, now, change, &changed_names(&former, &attributes)).await?;
+            stored
+        };
         let response = stored_response(StatusCode::OK, &stored, &app.config.public_base())?;
         Ok(turn.commit(response).await?)
     }
@@ -297,6 +318,18 @@ async fn update<R: Resource>(
     let stored = rows::update(tx, stored, new, now).await.map_err(name_conflict::<R>)?;
     R::link(tx, &stored, Some(&former), now).await?;
     Ok(stored)
+}
+
+/// A resource in the audit log.
+fn audit_object<R: Resource>(id: Uuid) -> String {
+    format!("{}/{id}", R::SCHEMA.name)
+}
+
+/// The names of the attributes with different values.
+fn changed_names<'a>(former: &'a Attributes, new: &'a Attributes) -> Vec<&'a str> {
+    let names: BTreeSet<&String> = former.keys().chain(new.keys()).collect();
+    let changed = names.into_iter().filter(|name| former.get(*name) != new.get(*name));
+    changed.map(String::as_str).collect()
 }
 
 /// The attributes in a body.
@@ -362,7 +395,7 @@ fn stored_response<R: Resource>(
     base: &str,
 ) -> Result<StoredResponse> {
     let body = Value::from(stored.shown(base)?).to_string();
-    Ok(StoredResponse { status, body })
+    Ok(StoredResponse { status, body, is_replay: false })
 }
 
 /// The response with a resource, complete or reduced to the requested attributes.

@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::MethodRouter;
+use serde_json::json;
 
 use super::tokens::{self, TokenMatch};
 use crate::app::App;
@@ -16,7 +17,38 @@ use gateway::limits::{self, BudgetStatus};
 use gateway::workspaces::Budget;
 use gateway::{self, ApiError, COMPANY, CompanyCaller, refused};
 use runtime::app::queue::held_by;
+use runtime::audit::{self, Entry};
 use runtime::fairness::{Holder, Reservation};
+use store::{StoreError, Tx};
+
+/// The sender of a request for resources, stored in its extensions.
+#[derive(Clone)]
+pub(super) struct TokenCaller {
+    token: Arc<TokenMatch>,
+    address: Option<String>,
+}
+
+impl TokenCaller {
+    /// Records a change of a resource, in its transaction. `changed` are names of attributes; their
+    /// values are data of people.
+    pub async fn record(
+        &self,
+        tx: &mut Tx,
+        now: i64,
+        (action, object): (&'static str, String),
+        changed: &[&str],
+    ) -> Result<(), StoreError> {
+        let entry = Entry {
+            workspace_id: None,
+            actor: format!("scim:{}", self.token.name),
+            action,
+            object,
+            address: self.address.clone(),
+            details: json!({ "attributes": changed }),
+        };
+        audit::record(tx, now, &entry).await
+    }
+}
 
 /// The error without `X-Request-Origin`.
 pub(super) const NO_ORIGIN: &str = "The header X-Request-Origin is missing";
@@ -53,8 +85,9 @@ async fn check(request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
     let mut budget_status = None;
     let mut response = match admit(&head, &mut budget_status).await {
-        Ok(_slot) => {
+        Ok((caller, _slot)) => {
             head.extensions.insert(CompanyCaller);
+            head.extensions.insert(caller);
             held_by(COMPANY_HOLDER, next.run(Request::from_parts(head, body))).await
         }
         Err(error) => {
@@ -73,7 +106,7 @@ async fn check(request: Request, next: Next) -> Response {
 async fn admit(
     head: &Parts,
     budget_status: &mut Option<BudgetStatus>,
-) -> Result<Reservation, ApiError> {
+) -> Result<(TokenCaller, Reservation), ApiError> {
     let (app, token, slot) = token(head).await?;
     let (budget, limit) = (Budget::Scim, Budget::Scim.default_limit());
     if let Err(error) = check_address(app, head, &token) {
@@ -88,7 +121,8 @@ async fn admit(
     if token.requires_origin {
         check_origin(head)?;
     }
-    Ok(slot)
+    let address = gateway::sender_address(app, head).map(|address| address.to_string());
+    Ok((TokenCaller { token, address }, slot))
 }
 
 async fn admit_uncounted(head: &Parts) -> Result<Reservation, ApiError> {

@@ -24,6 +24,7 @@ pub use super::rows::tokens::{tokens as list, update_token as update};
 #[derive(Debug)]
 pub struct TokenMatch {
     pub id: Uuid,
+    pub name: String,
     /// Networks from which the token can be used; empty for all networks.
     pub allow: Vec<IpNet>,
     /// Whether requests about resources need `X-Request-Origin`.

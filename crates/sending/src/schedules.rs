@@ -18,7 +18,7 @@ pub mod rows;
 use serde::Serialize;
 use uuid::Uuid;
 
-use kit::clock::{serialize_optional_time, serialize_time};
+use kit::clock::{format_time, serialize_optional_time, serialize_time};
 use messages::dispatch;
 use messages::{Timing, When, waves};
 use runtime::kinds;
@@ -114,6 +114,18 @@ pub struct Filter {
     /// Only those after this one, in the order of the list.
     pub after: Option<Uuid>,
     pub limit: u32,
+}
+
+impl New {
+    /// What the audit log has about a new schedule.
+    fn audit_details(&self) -> serde_json::Value {
+        serde_json::json!({
+            "dispatch_id": self.dispatch_id.simple().to_string(),
+            "canvas_id": self.canvas_id,
+            "timing": self.when.timing.name(),
+            "time": format_time(self.when.time),
+        })
+    }
 }
 
 /// Writes a schedule, with the claim that fires it at its time.

@@ -59,8 +59,12 @@ pub async fn page(
 ) -> Result<Vec<UserMessage>, StoreError> {
     let (at, id, channel) = after.unwrap_or((i64::MAX, Uuid::max(), Channel::Email));
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT m.dispatch_id, m.channel, m.campaign_id, campaigns.name AS campaign, m.state,
-                dispatches.state AS dispatch_state, m.attempts, m.created_at, m.next_at, m.sent_at,
+        "SELECT m.dispatch_id, m.channel, m.campaign_id, campaigns.name AS campaign,
+                CASE WHEN m.state IN ('pending', 'waiting')
+                          AND dispatches.state IN ('failed', 'cancelled')
+                     THEN 'cancelled' ELSE m.state END AS state,
+                dispatches.state AS dispatch_state, m.attempts, m.created_at,
+                CASE WHEN dispatches.finished_at IS NULL THEN m.next_at END AS next_at, m.sent_at,
                 m.reason
          FROM (SELECT dispatch_id, channel, campaign_id, state, attempts, created_at, next_at,
                       sent_at, reason

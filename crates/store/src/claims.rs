@@ -210,14 +210,39 @@ pub async fn bring_forward(
     job: impl Into<Job>,
     item: i64,
 ) -> Result<(), StoreError> {
-    let (job, due_at) = (job.into(), now(tx).await?);
-    execute!(
+    let max_attempts = 0;
+    offer_now(tx, kind, job.into(), item, max_attempts).await?;
+    Ok(())
+}
+
+/// Offers one row for now. An existing row is moved to now, unless a worker holds it; its attempts
+/// still count. Returns whether it was not due before.
+pub async fn make_due(
+    tx: &mut Tx,
+    kind: Kind,
+    job: impl Into<Job>,
+    item: i64,
+) -> Result<bool, StoreError> {
+    offer_now(tx, kind, job.into(), item, i32::MAX).await
+}
+
+/// Offers one row for now. An existing row is moved to now if no worker holds it and it has had at
+/// most this many attempts. Returns whether the row was changed.
+async fn offer_now(
+    tx: &mut Tx,
+    kind: Kind,
+    job: Job,
+    item: i64,
+    max_attempts: i32,
+) -> Result<bool, StoreError> {
+    let due_at = now(tx).await?;
+    let changed = execute!(
         tx,
         sqlx::query(
             "INSERT INTO claims (kind, job, item, due_at, workspace_id, receiver)
              VALUES ($1, $2, $3, $4, $5, $6)
              ON CONFLICT (kind, job, item) DO UPDATE SET due_at = excluded.due_at
-             WHERE claims.owner IS NULL AND claims.attempt = 0
+             WHERE claims.owner IS NULL AND claims.attempt <= $7
                AND claims.due_at > excluded.due_at",
         )
         .bind(kind.name())
@@ -226,51 +251,10 @@ pub async fn bring_forward(
         .bind(due_at)
         .bind(job.workspace)
         .bind(job.receiver)
+        .bind(max_attempts)
     );
     tx.offers(kind);
-    Ok(())
-}
-
-/// What [`expedite`] found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expedited {
-    Due,
-    /// A worker holds the row, or has lost it and not returned it. The row stays as it is.
-    Held,
-    Missing,
-}
-
-/// Makes an existing row due now, as if it had never been claimed.
-pub async fn expedite(
-    tx: &mut Tx,
-    kind: Kind,
-    job: Uuid,
-    item: i64,
-) -> Result<Expedited, StoreError> {
-    let due_at = now(tx).await?;
-    let updated = execute!(
-        tx,
-        sqlx::query(
-            "UPDATE claims SET due_at = CASE WHEN due_at < $4 THEN due_at ELSE $4 END, attempt = 0
-             WHERE kind = $1 AND job = $2 AND item = $3 AND owner IS NULL",
-        )
-        .bind(kind.name())
-        .bind(job)
-        .bind(item)
-        .bind(due_at)
-    );
-    if updated == 1 {
-        tx.offers(kind);
-        return Ok(Expedited::Due);
-    }
-    let sql = "SELECT item FROM claims WHERE kind = $1 AND job = $2 AND item = $3";
-    let found: Option<i64> = on!(tx, c => sqlx::query_scalar(sql)
-        .bind(kind.name())
-        .bind(job)
-        .bind(item)
-        .fetch_optional(c)
-        .await?);
-    Ok(if found.is_some() { Expedited::Held } else { Expedited::Missing })
+    Ok(changed == 1)
 }
 
 async fn insert(
@@ -375,17 +359,6 @@ pub async fn withdraw(tx: &mut Tx, kind: Kind, job: Uuid) -> Result<(), StoreErr
     execute!(
         tx,
         sqlx::query("DELETE FROM claims WHERE kind = $1 AND job = $2").bind(kind.name()).bind(job)
-    );
-    Ok(())
-}
-
-/// Withdraws the rows of a job that no worker has claimed. A worker that holds one finishes it.
-pub async fn withdraw_unheld(tx: &mut Tx, kind: Kind, job: Uuid) -> Result<(), StoreError> {
-    execute!(
-        tx,
-        sqlx::query("DELETE FROM claims WHERE kind = $1 AND job = $2 AND owner IS NULL")
-            .bind(kind.name())
-            .bind(job)
     );
     Ok(())
 }

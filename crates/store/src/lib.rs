@@ -41,6 +41,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claims::Kind;
+use pools::ReservedFor;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection as _, Database, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
@@ -324,11 +325,16 @@ impl Store {
 
     /// The same store with separate connections, which do not wait for the others; SQLite's only
     /// writer serves all in order.
-    pub fn reserve(&self, url: &str, connections: u32) -> Result<Self, StoreError> {
+    pub fn reserve(
+        &self,
+        url: &str,
+        connections: u32,
+        reserved_for: ReservedFor,
+    ) -> Result<Self, StoreError> {
         match self {
             Self::Postgres { wake, .. } => {
                 let (options, wake) = (Self::options(url)?, wake.clone());
-                Ok(Self::postgres(options, connections, pools::RESERVED, wake))
+                Ok(Self::postgres(options, connections, reserved_for.application(), wake))
             }
             Self::Sqlite { .. } => Ok(self.clone()),
         }

@@ -8,12 +8,30 @@ use super::Store;
 
 /// The application name that the server shows, the prefix of all pools' names.
 pub(super) const APPLICATION: &str = "longshore";
-pub(super) const RESERVED: &str = "longshore transactional";
+const TRANSACTIONAL_APPLICATION: &str = "longshore transactional";
+const CONSOLE_APPLICATION: &str = "longshore console";
 pub(super) const WAKE: &str = "longshore wake";
 
 pub(super) const MAIN: &str = "main";
 const TRANSACTIONAL: &str = "transactional";
+const CONSOLE: &str = "console";
 pub(super) const WRITER: &str = "writer";
+
+/// Whose work does not wait for the connections of other work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReservedFor {
+    Transactional,
+    Console,
+}
+
+impl ReservedFor {
+    pub(super) fn application(self) -> &'static str {
+        match self {
+            Self::Transactional => TRANSACTIONAL_APPLICATION,
+            Self::Console => CONSOLE_APPLICATION,
+        }
+    }
+}
 
 /// The state of a pool: connections that are idle, in use, and allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +54,8 @@ impl Store {
 
 pub(super) fn name(pool: &PgPool) -> &'static str {
     match pool.connect_options().get_application_name() {
-        Some(RESERVED) => TRANSACTIONAL,
+        Some(TRANSACTIONAL_APPLICATION) => TRANSACTIONAL,
+        Some(CONSOLE_APPLICATION) => CONSOLE,
         _ => MAIN,
     }
 }

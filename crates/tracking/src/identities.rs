@@ -99,6 +99,8 @@ async fn change<B: Body>(
     let (answer, changes) =
         fields::read::<B>(&members)?.changes().map_err(ApiError::invalid_field)?;
     drop(members);
+    // Only deletions are recorded. Not the ids, which are data of users.
+    caller.record_after((B::PERMISSION, B::PATH), json!({ "entries": changes.len() }));
     let request = Request {
         workspace: caller.workspace.id,
         received_at: turn.received().at,

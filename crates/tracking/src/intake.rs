@@ -131,8 +131,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Body<'a> {
                         Some(Kind::Events) => &mut body.events,
                         Some(Kind::Purchases) => &mut body.purchases,
                         // Users are selected by the objects.
-                        None if fields::check_selector(&name).is_err() => {
-                            members.next_value::<Option<Unsupported>>()?;
+                        None if fields::is_selector(&name) => {
+                            members.next_value::<fields::UnsetSelector>()?;
                             continue;
                         }
                         None => {
@@ -148,15 +148,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Body<'a> {
         }
 
         deserializer.deserialize_map(BodyVisitor)
-    }
-}
-
-/// A value of a field that must be absent.
-struct Unsupported;
-
-impl<'de> Deserialize<'de> for Unsupported {
-    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
-        Err(D::Error::custom(fields::NO_SELECTOR))
     }
 }
 

@@ -235,6 +235,13 @@ fn services(manifests: &Manifests, processes: &[(Pod<'_>, Process)], problems: &
     for service in manifests.with_kind("Service") {
         for (pod, process) in processes.iter().filter(|(pod, _)| pod.is_served_by(service)) {
             let (api, ops) = (process.config.gateway.listen, process.config.ops.listen);
+            let console = process.config.console.address().filter(|_| process.is_gateway);
+            let is_other_listener = |number: Option<u64>| {
+                [Some(ops), console]
+                    .into_iter()
+                    .flatten()
+                    .any(|listen| number == Some(listen.port().into()))
+            };
             for port in list(&service["spec"]["ports"]) {
                 let target = Some(&port["targetPort"]).filter(|target| !target.is_null());
                 let number = pod.port(target.unwrap_or(&port["port"]));
@@ -243,7 +250,7 @@ fn services(manifests: &Manifests, processes: &[(Pod<'_>, Process)], problems: &
                     let text =
                         format!("LONGSHORE_LISTEN is {api}: {} cannot reach it", name(service));
                     problems.add(pod.name(), text);
-                } else if !is_api && number != Some(ops.port().into()) {
+                } else if !is_api && !is_other_listener(number) {
                     let shown = target.unwrap_or(&port["port"]).to_string().replace('"', "");
                     let text = format!("port {shown} is not a listener of {}", pod.name());
                     problems.add(name(service), text);

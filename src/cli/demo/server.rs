@@ -57,6 +57,7 @@ impl Standalone {
         let child = longshore(directory)?
             .args(["standalone", "--listen", &format!("127.0.0.1:{api}")])
             .env("LONGSHORE_OPS_LISTEN", format!("127.0.0.1:{ops}"))
+            .env("LONGSHORE_CONSOLE_LISTEN", "off")
             // The callback's receiver is on this machine.
             .env("LONGSHORE_ALLOW_PRIVATE", "127.0.0.0/8")
             .stdout(File::create(&log)?)

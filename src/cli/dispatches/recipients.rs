@@ -12,8 +12,8 @@ use super::super::{CommandResult, PageArguments, find_named};
 use super::unknown;
 use crate::app::App;
 use crate::gateway::ApiError;
-use crate::gateway::idempotency::Received;
-use crate::messages::dispatch::state::MessageOutcome;
+use crate::gateway::idempotency::{Received, StoredResponse};
+use crate::messages::dispatch::state::{MessageOutcome, State};
 use crate::messages::dispatch::{self, DispatchSummary, RecipientPosition, SendToRecipients};
 use crate::messages::dispatches::recipients::{Recipient, Request, page};
 use crate::messages::dispatches::send as sending;
@@ -22,6 +22,7 @@ use crate::messages::request::MessageProblem;
 use crate::workspaces::only_or_named;
 use kit::clock::format_seconds;
 use kit::words::count;
+use runtime::audit::Entry;
 use store::Tx;
 
 /// Messages that are read at a time.
@@ -107,13 +108,33 @@ pub async fn send(app: &App, arguments: Send) -> CommandResult {
     let past = dispatch::summary(&mut tx, id).await?.ok_or_else(|| unknown(id))?;
     let workspace = only_or_named(&mut tx, past.workspace.as_deref()).await?.id;
     drop(tx);
-    if !past.state.is_final() {
-        let (id, state) = (id.simple(), past.state.name());
-        return Err(format!("{id} is {state}: wait for its end, or cancel it first").into());
-    }
-    let checked = sending::check(app, workspace, id, fields).await.map_err(message)?;
     let key = idempotency_key.map(|key| sending::key(workspace, id, &key));
     let key = key.transpose().map_err(message)?;
+    // Before all checks: a request that was valid for the first response may be invalid now.
+    if let Some(key) = &key {
+        let first = sending::first_response(app, key, body.as_bytes()).await.map_err(message)?;
+        if let Some(first) = first {
+            let sent = Sent::read(&first)?;
+            let repeat = format!("repeats a request: {} was sent, nothing is sent again", sent.id);
+            return if consent.is_dry_run() {
+                consent.is_given(json, &[repeat]).map(drop)
+            } else {
+                sent.print(json);
+                Ok(())
+            };
+        }
+    }
+    if !past.state.is_final() {
+        let (id, state) = (id.simple(), past.state.name());
+        let advice = match past.state {
+            State::Planning | State::Running => {
+                format!("wait for its end, or cancel it first: longshore dispatches cancel {id}")
+            }
+            _ => format!("wait until `longshore dispatches show {id}` shows the state cancelled"),
+        };
+        return Err(format!("{id} is {state}: {advice}").into());
+    }
+    let checked = sending::check(app, workspace, id, fields).await.map_err(message)?;
     let request_id = Uuid::new_v4().to_string();
     let mut effects = Vec::new();
     if consent.needs_effects() {
@@ -122,26 +143,50 @@ pub async fn send(app: &App, arguments: Send) -> CommandResult {
         let received = Received { id: Uuid::now_v7(), at: app.clock.now_ms() };
         let order = checked.order(Kind::Send, received, workspace, &request_id);
         effects.push(effect(&mut tx, &order).await?);
+        let not_sent = |problem: &MessageProblem| not_sent(&problem.path, &problem.text);
         effects.extend(checked.problems.iter().map(not_sent));
     }
     if !consent.is_given(json, &effects)? {
         return Ok(());
     }
-    let problems = checked.problems.clone();
     let keyed = (key, body.as_bytes());
-    let response = sending::send_once(app, (workspace, id), Ok(checked), keyed, &request_id).await;
-    let response: Value = serde_json::from_str(&response.map_err(message)?.body)?;
+    let past = (workspace, id);
+    let entry = Entry::from_command(Some(workspace), sending::SEND_ACTION, "", json!({}));
+    let response = sending::send_once(app, past, Ok(checked), keyed, &request_id, entry).await;
+    let sent = Sent::read(&response.map_err(message)?)?;
     app.store.wake().flush().await;
-    let new = response["dispatch_id"].as_str().unwrap_or_default();
-    if json {
-        println!("{}", json!({ "dispatch_id": new, "errors": problems }));
-        return Ok(());
-    }
-    for problem in &problems {
-        eprintln!("longshore: {}", not_sent(problem));
-    }
-    println!("sending as {new}: `longshore dispatches show {new}` shows its progress");
+    sent.print(json);
     Ok(())
+}
+
+/// A send, as its stored response has it.
+struct Sent {
+    /// Its dispatch_id.
+    id: String,
+    /// The errors of messages that are not sent: objects with a path and a text.
+    errors: Vec<Value>,
+}
+
+impl Sent {
+    fn read(response: &StoredResponse) -> CommandResult<Self> {
+        let mut body: Value = serde_json::from_str(&response.body)?;
+        let id = body["dispatch_id"].as_str().unwrap_or_default().to_owned();
+        let errors = body["errors"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        Ok(Self { id, errors })
+    }
+
+    fn print(&self, json: bool) {
+        let Self { id, errors } = self;
+        if json {
+            println!("{}", json!({ "dispatch_id": id, "errors": errors }));
+            return;
+        }
+        for error in errors {
+            let text = |name: &str| error[name].as_str().unwrap_or_default();
+            eprintln!("longshore: {}", not_sent(text("path"), text("type")));
+        }
+        println!("sending as {id}: `longshore dispatches show {id}` shows its progress");
+    }
 }
 
 /// The sends to the same recipients until now.
@@ -153,8 +198,7 @@ async fn already_sent(
     let sends = dispatch::sends_to_recipients(tx, workspace, past.id, past.accepted_at).await?;
     let line = |send: SendToRecipients| {
         let (id, at) = (send.id.simple(), format_seconds(send.accepted_at));
-        let outcomes: Vec<&str> = send.outcomes.iter().map(|outcome| outcome.name()).collect();
-        format!("already sent to them ({}): {id} at {at}", outcomes.join(", "))
+        format!("already sent to them ({}): {id} at {at}", send.outcomes.join(", "))
     };
     Ok(sends.into_iter().map(line).collect())
 }
@@ -170,8 +214,8 @@ async fn effect(tx: &mut Tx, order: &Order) -> CommandResult<String> {
     Ok(format!("sends a message by {channels} to up to {}", count(users, "user")))
 }
 
-fn not_sent(problem: &MessageProblem) -> String {
-    format!("not sent: {}: {}", problem.path, problem.text)
+fn not_sent(path: &str, text: &str) -> String {
+    format!("not sent: {path}: {text}")
 }
 
 fn read(path: &Path) -> Result<String, String> {

@@ -4,14 +4,16 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::{already_cancelled, cancellation, print_repeated};
 use crate::app::App;
+use crate::cli::audit;
 use crate::cli::confirm::Consent;
 use crate::cli::ids::object_prefix;
 use crate::cli::table::{self, Cell, fields, number, optional, progress, text, time, time_in};
 use crate::cli::times::{Moment, age, moment};
 use crate::cli::{CommandResult, UsageError, find_named, page_of, print, print_next};
 use crate::exports::overview::{self, AudienceKind, Filter, ListedExport, Mark};
-use crate::exports::{State, repeat, rows, state};
+use crate::exports::{State, create, repeat, rows, status};
 use kit::clock::from_ms;
+use serde_json::json;
 use store::Tx;
 use uuid::Uuid;
 
@@ -222,17 +224,19 @@ pub async fn cancel(app: &App, prefix: &str, consent: &Consent, json: bool) -> C
     Ok(())
 }
 
-/// The export, and whether it was cancelled before.
+/// The export, and whether it was cancelled before; with an entry in the audit log if not.
 async fn cancel_in(app: &App, tx: &mut Tx, prefix: &str) -> CommandResult<(ListedExport, bool)> {
-    let (job, _) = rows::by_prefix(tx, prefix).await?.ok_or_else(|| unknown(prefix))?;
-    let is_cancelled = state::cancel(&app.gateway, tx, &job).await?;
+    let (job, before) = rows::by_prefix(tx, prefix).await?.ok_or_else(|| unknown(prefix))?;
+    let cancelled = status::cancel_job(&app.gateway, tx, &job).await;
+    let (after, is_change) = cancelled.map_err(|error| format!("{prefix}: {}", error.message()))?;
     let export = overview::by_prefix(&app.gateway, tx, prefix).await?;
     let export = export.ok_or_else(|| unknown(prefix))?;
-    if !is_cancelled && export.progress.state != State::Cancelled {
-        let state = export.progress.state.name();
-        return Err(format!("{prefix} is {state} and can no longer be cancelled").into());
+    if is_change {
+        let states = json!({ "before": before.state.name(), "after": after.state.name() });
+        let change = ("export.cancel", prefix);
+        audit::record(tx, app, Some(job.workspace_id), change, states).await?;
     }
-    Ok((export, !is_cancelled))
+    Ok((export, !is_change))
 }
 
 /// Requests an ended export again, with the same request. Prints how to see its status with the
@@ -245,6 +249,9 @@ pub async fn repeat(app: &App, prefix: &str, options: &str, json: bool) -> Comma
     let repeated = repeated.map_err(|error| format!("{prefix}: {}", error.message()))?;
     let export = overview::by_prefix(&app.gateway, &mut tx, &repeated.object_prefix).await?;
     let export = export.ok_or_else(|| unknown(&repeated.object_prefix))?;
+    let details = create::audit_details(&repeated, Some(prefix));
+    let change = ("export.repeat", &*repeated.object_prefix);
+    audit::record(&mut tx, app, Some(repeated.workspace_id), change, details).await?;
     tx.commit().await?;
     app.store.wake().flush().await;
     if json {

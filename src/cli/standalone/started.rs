@@ -4,36 +4,61 @@
 use std::path::{Path, PathBuf, absolute};
 
 use super::super::CommandResult;
+use super::super::console::link_for;
 use super::super::service::Service;
 use crate::config::Config;
 use crate::telemetry::{self, lines};
+use runtime::audit::operator;
+use web_console::rights::Role;
 
-/// Reports that `service` is ready: five lines on a terminal, otherwise one log line.
-pub async fn report(service: &Service) -> CommandResult {
+/// Reports that `service` is ready: some lines on a terminal, otherwise one log line. Only the terminal
+/// gets a link that signs in to the console: logs are kept, and read by others.
+pub async fn report(service: &Service, has_console: bool) -> CommandResult {
     // As for every event of this level, `RUST_LOG` decides.
     if !tracing::enabled!(tracing::Level::INFO) {
         return Ok(());
     }
     let config = &service.app.config;
     let has_workspace = !service.app.known_names.read(&service.app).await?.is_empty();
+    let is_terminal = telemetry::is_text_on_terminal(config);
     let started = Started {
+        console: match has_console {
+            true if is_terminal => Some(sign_in_link(service).await),
+            true => Some(config.console_url().to_string()),
+            false => None,
+        },
         api: config.public_base(),
         operations: format!("http://{}", service.ops_address),
         data: absolute(&config.data)?,
         next: next_step(has_workspace, &config.data)?,
     };
-    if telemetry::is_text_on_terminal(config) {
+    if is_terminal {
         lines::write_line(&started.text());
     } else {
-        let Started { api, operations, data, next } = started;
+        let Started { api, console, operations, data, next } = started;
         let docs = format!("{api}/docs");
-        tracing::info!(api, docs, operations, data = %data.display(), next, "standalone started");
+        let data = data.display();
+        tracing::info!(api, docs, console, operations, %data, next, "standalone started");
     }
     Ok(())
 }
 
+/// A link that signs the operator in. If there can be none, such as on a full disk, `standalone`
+/// still starts.
+async fn sign_in_link(service: &Service) -> String {
+    match link_for(&service.app, operator(), Role::Admin).await {
+        Ok(link) => link.url,
+        Err(error) => {
+            tracing::warn!(%error, "cannot create a sign-in link");
+            service.app.config.console_url().to_string()
+        }
+    }
+}
+
 struct Started {
     api: String,
+    /// The address of the console, if it is on.
+    console: Option<String>,
     operations: String,
     data: PathBuf,
     next: String,
@@ -41,10 +66,13 @@ struct Started {
 
 impl Started {
     fn text(&self) -> String {
-        let Self { api, operations, data, next } = self;
+        let Self { api, console, operations, data, next } = self;
+        let console = console.as_ref().map(|url| format!("Console     {url}\n"));
+        let console = console.unwrap_or_default();
         format!(
             "API         {api}\n\
              Reference   {api}/docs\n\
+             {console}\
              Operations  {operations} (/healthz, /readyz, /metrics)\n\
              Data        {}\n\
              Next        {next}",
@@ -77,15 +105,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_has_five_lines() {
+    fn the_text_has_a_line_for_each_address() {
         let started = Started {
             api: "https://longshore.example.com".into(),
+            console: Some("http://127.0.0.1:8081/sign-in#lsl_abc".into()),
             operations: "http://127.0.0.1:9100".into(),
             data: "/var/lib/longshore".into(),
             next: next_step(false, Path::new("/var/lib/longshore")).unwrap(),
         };
         let text = started.text();
-        assert_eq!(text.lines().count(), 5, "{text}");
+        assert_eq!(text.lines().count(), 6, "{text}");
         assert!(text.contains("\nReference   https://longshore.example.com/docs\n"), "{text}");
     }
 

@@ -1,7 +1,7 @@
 //! The SQL of queries about the whole fleet. Each statement reads only unfinished work, with an
 //! index of only that, and counts up to a limit: none becomes slower with history.
 
-use super::{Jobs, Work};
+use super::Jobs;
 use store::{StoreError, Tx, on};
 
 /// Counts the exports that have not ended by state; states without exports have no row.
@@ -102,32 +102,6 @@ pub(super) async fn jobs(tx: &mut Tx, retry_ms: i64, limit: i64) -> Result<Vec<J
         ),
     );
     Ok(on!(tx, c => sqlx::query_as(SQL).bind(limit).bind(retry_ms).fetch_all(c).await?))
-}
-
-/// The claims by kind, without rows for unused kinds.
-pub(super) async fn work(tx: &mut Tx, now: i64, limit: i64) -> Result<Vec<Work>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(
-        "WITH RECURSIVE kinds AS (
-             SELECT (SELECT kind FROM claims ORDER BY kind LIMIT 1) AS kind
-             UNION ALL
-             SELECT (SELECT kind FROM claims WHERE kind > kinds.kind ORDER BY kind LIMIT 1)
-             FROM kinds WHERE kinds.kind IS NOT NULL
-         )
-         SELECT kind,
-                (SELECT count(*) FROM (
-                     SELECT due_at FROM claims WHERE kind = kinds.kind AND due_at <= $1
-                     ORDER BY due_at LIMIT $2) AS counted) AS ready,
-                (SELECT count(*) FROM (
-                     SELECT due_at FROM claims WHERE kind = kinds.kind AND owner IS NOT NULL
-                     ORDER BY job LIMIT $2) AS counted WHERE due_at > $1) AS held,
-                (SELECT due_at FROM claims WHERE kind = kinds.kind AND due_at <= $1
-                 ORDER BY due_at LIMIT 1) AS since
-         FROM kinds WHERE kind IS NOT NULL",
-    )
-    .bind(now)
-    .bind(limit)
-    .fetch_all(c)
-    .await?))
 }
 
 /// The number of stored dead letters of a topic.

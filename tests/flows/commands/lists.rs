@@ -24,6 +24,9 @@ async fn a_wrong_id_is_answered_with_the_form_of_a_right_one() {
         &["export", "cancel", "nope"],
         &["export", "download", "nope"],
         &["export", "list", "--after", "nope"],
+        &["audit", "list", "--after", "nope"],
+        &["console", "sign-out", "nope"],
+        &["console", "sessions", "--after", "nope"],
     ] {
         let output = longshore(arguments).await;
         let error = text(&output.stderr);
@@ -59,6 +62,7 @@ async fn lists_are_tables_for_people_and_json_lines_for_programs() {
         &["scim-token", "list"],
         &["catalogs", "list"],
         &["invalid-numbers", "list"],
+        &["console", "sessions"],
         &["console-log"],
         &["sla"],
         &["export", "list"],

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Output;
 
 use serde_json::Value;
+use sqlx::Connection as _;
 
 use super::{longshore_in, text};
 use crate::support::process;
@@ -78,6 +79,33 @@ async fn a_finished_change_with_a_closed_pipe_has_the_status_of_one() {
         let shown = longshore_in(directory.path(), &["users", "show", user]).await;
         assert_eq!(shown.status.code(), Some(1), "{user}");
     }
+}
+
+/// The last item cannot be read, which only a command that gets there notices.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_pipe_ends_the_reading_of_a_catalog() {
+    let directory = prepared().await;
+    let catalog = "workspace: acme
+control_group: {percent: 5}
+catalogs: [{name: towns, fields: [{name: Name, type: string}], items: towns.ndjson}]
+";
+    let items = (0..3_500).map(|number| format!("{{\"id\":\"town-{number:04}\"}}\n"));
+    fs::write(directory.path().join("towns.ndjson"), items.collect::<String>()).expect("a file");
+    fs::write(directory.path().join("acme.yaml"), catalog).expect("a file");
+    let applied = longshore_in(directory.path(), &["apply", "acme.yaml"]).await;
+    assert!(applied.status.success(), "{applied:?}");
+    let store = format!("sqlite://{}", directory.path().join("longshore-data/store.db").display());
+    let mut store = sqlx::SqliteConnection::connect(&store).await.expect("the store");
+    let damage = "UPDATE catalog_items SET doc = x'ff' WHERE item_id = 'town-3499'";
+    let damaged = sqlx::query(damage).execute(&mut store).await.expect("an update");
+    assert_eq!(damaged.rows_affected(), 1);
+    store.close().await.expect("it is closed");
+    let whole = longshore_in(directory.path(), &["catalogs", "items", "towns"]).await;
+    assert_eq!((whole.status.code(), text(&whole.stdout).lines().count()), (Some(1), 3_000));
+    let mut command = process::command(directory.path(), &Default::default());
+    command.args(["catalogs", "items", "towns"]).stdout(closed_pipe());
+    let output = process::output(command).await;
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(141), String::new()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

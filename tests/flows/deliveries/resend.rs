@@ -13,7 +13,7 @@ async fn a_pending_delivery_can_be_sent_at_once(store: TestStore) {
     deliveries::resend(world.app(), id).await.unwrap();
     let delivery = world.wait_for(id, State::Delivered).await;
     assert_eq!(delivery.attempts, 2);
-    assert!(delivery.retry_until >= waiting.retry_until);
+    assert_eq!(delivery.retry_until, waiting.retry_until, "requests do not prolong the attempts");
     callback_at(&receiver, "/hook", &secret()).await;
     assert!(take(world.app()).await.is_empty());
     world.close().await;
@@ -26,13 +26,96 @@ async fn a_worker_that_holds_a_delivery_is_not_disturbed(store: TestStore) {
     let id = enqueue(&installation, receiver.url("/hook")).await;
     let claims = take(app).await;
     let before = find(app, id).await;
-    let refused = deliveries::resend(app, id).await;
-    assert!(matches!(refused, Err(DeliveryError::InProgress(_))), "{refused:?}");
+    deliveries::resend(app, id).await.unwrap();
     let after = find(app, id).await;
     assert_eq!((after.next_at, after.retry_until), (before.next_at, before.retry_until));
+    assert!(take(app).await.is_empty());
     deliveries::run(app, &app.messages, &claims[0], &CancellationToken::new()).await.unwrap();
     assert_eq!(find(app, id).await.state, State::Delivered);
     assert_eq!(receiver.received().len(), 1);
+}
+
+/// Each request makes at most one attempt due, and the pauses grow on.
+async fn a_due_delivery_stays_as_it_is(store: TestStore) {
+    let installation = Installation::open(store, WORKSPACE, settings).await;
+    let app = &installation.app;
+    let busy = std::iter::repeat_n(ScriptedResponse::Busy("7200".into()), 2);
+    let receiver = Receiver::start(busy).await;
+    let id = enqueue(&installation, receiver.url("/hook")).await;
+    let before = find(app, id).await;
+    deliveries::resend(app, id).await.unwrap();
+    let after = find(app, id).await;
+    assert_eq!((after.next_at, after.retry_until), (before.next_at, before.retry_until));
+    let mut attempts = Vec::new();
+    for _ in 0..2 {
+        let claims = take(app).await;
+        attempts.extend(claims.iter().map(|claim| claim.attempt));
+        deliveries::run(app, &app.messages, &claims[0], &CancellationToken::new()).await.unwrap();
+        assert!(take(app).await.is_empty(), "the next attempt is later");
+        for _ in 0..3 {
+            deliveries::resend(app, id).await.unwrap();
+        }
+    }
+    assert_eq!(attempts, [1, 2]);
+    assert_eq!(receiver.received().len(), 2);
+}
+
+/// Deliveries about one subject arrive in order, also if all pending ones are sent at once.
+async fn all_pending_deliveries_can_be_sent_at_once(store: TestStore) {
+    let world = World::open(store).await;
+    let receiver = Receiver::start([ScriptedResponse::Busy("7200".into())]).await;
+    let first = world.enqueue(receiver.url("/first")).await;
+    world.wait_for_failure(first).await;
+    let app = world.app();
+    let mut tx = app.store.write().await.unwrap();
+    let second = NewDelivery {
+        workspace_id: world.installation.workspace,
+        kind: deliveries::EXPORT_CALLBACK,
+        subject: "prefix".into(),
+        follows: Some(first),
+        url: receiver.url("/second"),
+        body: BODY.into(),
+        request_id: "request-1".into(),
+    };
+    let second = deliveries::enqueue(&mut tx, &app.config, &app.clock, second).await.unwrap();
+    tx.commit().await.unwrap();
+    let refused = deliveries::resend(app, second).await;
+    assert!(matches!(refused, Err(DeliveryError::Waiting(_))), "{refused:?}");
+    assert!(take(app).await.is_empty());
+    assert!(deliveries::resend_in_state(app, first, State::Pending).await.unwrap());
+    world.wait_for(first, State::Delivered).await;
+    world.wait_for(second, State::Delivered).await;
+    let paths: Vec<String> =
+        receiver.received().iter().map(|sent| sent.uri.path().to_owned()).collect();
+    assert_eq!(paths, ["/first", "/first", "/second"]);
+    let is_pending = deliveries::resend_in_state(app, first, State::Pending).await.unwrap();
+    assert!(!is_pending, "what was delivered in the meantime is not sent again");
+    world.close().await;
+}
+
+/// The command succeeds although some deliveries wait for others.
+async fn the_command_sends_all_pending_deliveries(store: TestStore) {
+    let installation = Installation::open(store, WORKSPACE, settings).await;
+    let app = &installation.app;
+    let first = enqueue(&installation, "https://example.com/".into()).await;
+    let mut tx = app.store.write().await.unwrap();
+    let second = NewDelivery {
+        workspace_id: installation.workspace,
+        kind: deliveries::EXPORT_CALLBACK,
+        subject: "prefix".into(),
+        follows: Some(first),
+        url: "https://example.com/".into(),
+        body: BODY.into(),
+        request_id: "request-1".into(),
+    };
+    let second = deliveries::enqueue(&mut tx, &app.config, &app.clock, second).await.unwrap();
+    tx.commit().await.unwrap();
+    let lines = installation.printed(&["deliveries", "resend", "--state", "pending"]).await;
+    let ids = lines.iter().map(|line| line.split(' ').next().unwrap());
+    assert_eq!(ids.collect::<Vec<_>>(), [first.to_string(), second.to_string()]);
+    let refused = installation.run(&["deliveries", "resend", &second.to_string()]).await;
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert_eq!(take(app).await.len(), 1, "the second waits for the first");
 }
 
 async fn all_given_up_deliveries_can_be_resent(store: TestStore) {
@@ -89,6 +172,9 @@ async fn shown_bodies_have_no_signatures(store: TestStore) {
 on_sqlite!(
     a_pending_delivery_can_be_sent_at_once,
     a_worker_that_holds_a_delivery_is_not_disturbed,
+    a_due_delivery_stays_as_it_is,
+    all_pending_deliveries_can_be_sent_at_once,
+    the_command_sends_all_pending_deliveries,
     all_given_up_deliveries_can_be_resent,
     shown_bodies_have_no_signatures,
 );
@@ -96,5 +182,8 @@ on_sqlite!(
 on_postgres!(
     a_pending_delivery_can_be_sent_at_once,
     a_worker_that_holds_a_delivery_is_not_disturbed,
+    a_due_delivery_stays_as_it_is,
+    all_pending_deliveries_can_be_sent_at_once,
+    the_command_sends_all_pending_deliveries,
     all_given_up_deliveries_can_be_resent,
 );

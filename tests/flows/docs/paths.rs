@@ -43,9 +43,9 @@ fn steps_of_the_walkthrough_exist() {
         assert!(exists(&path), "{step}");
     }
     // Functions and types that the steps of an export name.
-    let code = ["api.rs", "intake.rs", "plan.rs", "state.rs"];
+    let code = ["api.rs", "create.rs", "intake.rs", "plan.rs", "state.rs"];
     let code = code.map(|file| read(project(&format!("crates/exports/src/{file}")))).concat();
-    for name in ["fn create_job", "struct PlanExports", "fn compute_plan", "fn part_done"] {
+    for name in ["fn create", "struct PlanExports", "fn compute_plan", "fn part_done"] {
         let (_, named) = name.split_once(' ').expect("a kind and a name");
         assert!(text.contains(named) && code.contains(name), "{named}");
     }

@@ -140,6 +140,44 @@ async fn a_cancelled_export_is_repeated_once_for_each_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_counts_against_the_rate_limit_of_its_users() {
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let limit = |requests: u32| json!({ "requests": requests, "seconds": 86_400 });
+    let limits = json!({
+        "users.export.segment": limit(2), "users.export.global_control_group": limit(700),
+    });
+    let permissions = [SEGMENT_EXPORT, "users.export.global_control_group"];
+    let file = WorkspaceFile::new("acme").permitted(&permissions).with("rate_limits", limits);
+    let api = fleet.apply(&[file]).await.remove(0);
+    fleet.import("acme", &users()).await;
+    let of_group = api.export(&json!({ "fields_to_export": ["external_id"] })).await.prefix;
+    let audience =
+        json!({ "email_subscription_status": { "comparison": "is", "value": "subscribed" } });
+    let body = json!({ "fields_to_export": ["external_id"], "audience": audience });
+    let of_segment = prefix_of(&api.post("/users/export/segment", &body).await);
+    for prefix in [&of_group, &of_segment] {
+        api.done(prefix).await;
+    }
+    let header = |response: &ApiResponse, name: &str| {
+        response.headers[name].to_str().expect("text").parse::<i64>().expect("a number")
+    };
+    let second = repeat(&api, &of_segment, "second").await;
+    prefix_of(&second);
+    assert_eq!(header(&second, "x-ratelimit-limit"), 2);
+    assert_eq!(header(&second, "x-ratelimit-remaining"), 0);
+    let third = repeat(&api, &of_segment, "third").await;
+    assert_eq!((third.status.as_u16(), &third.body["code"]), (429, &json!("rate-limited")));
+    assert_eq!(listed(&api, "").await.len(), 3, "nothing was requested");
+    // The other budget has not changed, and counts the requests that end before their users are known.
+    let unknown = format!("{}-1795249527", uuid::Uuid::nil());
+    let before = header(&repeat(&api, &of_group, "of-group").await, "x-ratelimit-remaining");
+    let refused = repeat(&api, &unknown, "unknown").await;
+    assert_eq!((refused.status.as_u16(), header(&refused, "x-ratelimit-limit")), (404, 700));
+    assert_eq!(header(&refused, "x-ratelimit-remaining"), before - 1);
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_repeated_export_of_a_segment_needs_the_permission_of_segments() {
     let fleet = Fleet::start(Backend::Embedded, &[]).await;
     let file = WorkspaceFile::new("acme").permitted(&[SEGMENT_EXPORT]);

@@ -54,7 +54,7 @@ async fn named_users_get_a_message_each(world: World) {
     ];
     let order = Order { target: to_users(users.clone()), ..world.campaign() };
     let listed = world.send(&order).await;
-    assert_eq!((listed.sent, listed.walked, listed.parts_left), (2, 4, 0), "{listed:?}");
+    assert_eq!((listed.messages.sent, listed.walked, listed.parts_left), (2, 4, 0), "{listed:?}");
     assert_eq!(listed.left_out, LeftOut { unknown: 1, ..LeftOut::default() });
     assert_eq!(world.bodies(), ["ann first", "bob third"]);
     let statistics = world.statistics().await;
@@ -63,7 +63,7 @@ async fn named_users_get_a_message_each(world: World) {
     // In a segment, those who are named and in it.
     let target = Target { segment_id: segment(), ..to_users(users) };
     let listed = world.send(&Order { target, ..world.order() }).await;
-    assert_eq!(listed.sent, 1, "{listed:?}");
+    assert_eq!(listed.messages.sent, 1, "{listed:?}");
     let left_out = LeftOut { unknown: 1, not_in_audience: 1, ..LeftOut::default() };
     assert_eq!(listed.left_out, left_out);
     let id = listed.id.simple().to_string();
@@ -112,7 +112,7 @@ async fn templates_name_the_campaign_and_the_user(world: World) {
          {{${frist_name}}}{{ nowhere }}|{{${set_user_to_unsubscribed_url}}}"
     );
     let listed = world.send(&order).await;
-    assert_eq!(listed.sent, 1, "{listed:?}");
+    assert_eq!(listed.messages.sent, 1, "{listed:?}");
     let body = world.bodies().remove(0);
     let dispatch = order.dispatch_id.simple();
     let expected = format!("Welcome|{CAMPAIGN}|{dispatch}|{VARIATION}||7.1|2025|subscribed||");
@@ -127,14 +127,14 @@ async fn temporary_failures_are_retried_under_the_same_id(world: World) {
     world.create_users(8).await;
     world.receiver.script((0..10).map(|_| ScriptedResponse::Status(503)));
     let listed = world.send(&world.campaign()).await;
-    assert_eq!((listed.sent, listed.failed), (8, 0), "{listed:?}");
+    assert_eq!((listed.messages.sent, listed.messages.failed), (8, 0), "{listed:?}");
     assert_eq!(world.receiver.received().len(), 18);
     assert_eq!(world.received().len(), 8);
     assert_eq!(world.statistics().await[0]["sent"], 8);
     // What no other attempt can help is not tried again.
     world.receiver.script((0..8).map(|_| ScriptedResponse::Status(400)));
     let listed = world.send(&world.order()).await;
-    assert_eq!((listed.sent, listed.failed), (0, 8), "{listed:?}");
+    assert_eq!((listed.messages.sent, listed.messages.failed), (0, 8), "{listed:?}");
     assert_eq!(world.receiver.received().len(), 26);
     why_is_shown(&world, &listed.id.simple().to_string()).await;
     world.close().await;
@@ -182,7 +182,7 @@ async fn messages_that_are_never_accepted_fail(world: World) {
     let later = world.place.app.clock.now_ms() + 2 * DAY_MS;
     world.place.app.clock.set(jiff::Timestamp::from_millisecond(later).unwrap());
     let listed = world.ends(&order, State::Done).await;
-    assert_eq!((listed.sent, listed.failed), (0, 2), "{listed:?}");
+    assert_eq!((listed.messages.sent, listed.messages.failed), (0, 2), "{listed:?}");
     assert_eq!(world.statistics().await[0]["failed"], 2);
     world.close().await;
 }
@@ -212,7 +212,11 @@ async fn reasons_with_nul_affect_only_their_user(world: World) {
     );
     let users = vec![named(external("u0"), "a\0b"), named(external("u1"), "fine")];
     let listed = world.send(&Order { target: to_users(users), ..order }).await;
-    assert_eq!((listed.sent, listed.aborted, listed.failed), (1, 1, 0), "{listed:?}");
+    assert_eq!(
+        (listed.messages.sent, listed.messages.aborted, listed.messages.failed),
+        (1, 1, 0),
+        "{listed:?}"
+    );
     assert_eq!(world.bodies(), ["u1"]);
     world.close().await;
 }
@@ -258,7 +262,11 @@ async fn messages_to_unreadable_users_fail_with_a_reason(world: World) {
     let everybody = world.campaign();
     for order in [Order { target: users, ..world.campaign() }, everybody] {
         let listed = world.send(&order).await;
-        assert_eq!((listed.sent, listed.failed, listed.walked), (2, 1, 3), "{listed:?}");
+        assert_eq!(
+            (listed.messages.sent, listed.messages.failed, listed.walked),
+            (2, 1, 3),
+            "{listed:?}"
+        );
         let id = listed.id.simple().to_string();
         let shown = world.place.printed(&["dispatches", "show", &id]).await.join("\n");
         assert!(shown.contains("cannot read the user's stored profile"), "{shown}");
@@ -276,7 +284,7 @@ async fn messages_to_unreadable_users_fail_with_a_reason(world: World) {
     });
     let target = Target { segment_id: Some(NOT_LARGE.parse().unwrap()), ..Target::default() };
     let listed = world.send(&Order { target, ..world.order() }).await;
-    assert_eq!((listed.sent, listed.failed), (1, 2), "{listed:?}");
+    assert_eq!((listed.messages.sent, listed.messages.failed), (1, 2), "{listed:?}");
     let id = listed.id.simple().to_string();
     let shown = world.place.printed(&["dispatches", "show", &id]).await.join("\n");
     assert!(shown.contains("cannot read the user's stored activity"), "{shown}");
@@ -294,7 +302,7 @@ async fn messages_to_unreadable_users_fail_with_a_reason(world: World) {
     .await;
     let broken = "UPDATE users SET doc = '{' WHERE external_id = 'ann'";
     on_pool!(store, pool => { sqlx::query(broken).execute(pool).await.unwrap(); });
-    assert_eq!(world.ends(&waits, State::Done).await.failed, 1);
+    assert_eq!(world.ends(&waits, State::Done).await.messages.failed, 1);
     let id = waits.dispatch_id.simple().to_string();
     let shown = world.place.printed(&["dispatches", "show", &id]).await.join("\n");
     assert!(shown.contains("cannot read the user's stored profile"), "{shown}");

@@ -94,6 +94,9 @@ async fn apologize(backend: Backend) {
     sending.at_rest(4).await;
     assert_eq!(objects(&sending, &keyed).await, first);
     let new = first[0]["dispatch_id"].as_str().expect("an id");
+    let dry = objects(&sending, &[&keyed[..], &["--dry-run"]].concat()).await;
+    assert_eq!(effects(&dry), 1, "a repeat sends nothing: {dry:?}");
+    assert!(dry[0]["effects"][0].as_str().expect("a line").contains(new), "{dry:?}");
     // The key is also that of the same request over HTTP.
     let path = format!("/messages/dispatches/{id}/send");
     let request = sending.api.request(Method::POST, &path).header("idempotency-key", "apology-1");

@@ -308,7 +308,7 @@ async fn is_stopped(backend: Backend) {
     assert_eq!(cancelled.status, 200, "{cancelled:?}");
     let state = cancelled.body["state"].as_str().expect("a state");
     assert!(["cancelling", "cancelled"].contains(&state), "{cancelled:?}");
-    let most = cancelled.body["may_still_be_sent"].as_u64().expect("a number");
+    let may_be_sent = cancelled.body["may_still_be_sent"].as_u64().expect("a number");
     let sent_then = cancelled.body["outcomes"]["sent"].as_u64().expect("a number");
     eventually("it is cancelled", || async {
         let again = sending.api.delete(&path).await;
@@ -322,7 +322,7 @@ async fn is_stopped(backend: Backend) {
     assert!(wronged.len() < USERS, "the send was complete before it was cancelled");
     assert_eq!(count("sent"), wronged.len() as u64, "{shown}");
     assert_eq!(count("sent") + count("cancelled"), shown["users"]["checked"], "{shown}");
-    assert!(count("sent") <= sent_then + most, "{sent_then} + {most}: {shown}");
+    assert!(count("sent") <= sent_then + may_be_sent, "{sent_then} + {may_be_sent}: {shown}");
     assert_eq!((count("waiting"), &shown["may_still_be_sent"]), (0, &json!(0)), "{shown}");
     assert_eq!(shown["may_have_been_sent"], 0, "{shown}");
 

@@ -58,8 +58,8 @@ async fn only_own_dead_letters_are_listed_retried_and_discarded(backend: Backend
     let others = all(&world.beta, PATH, "dead_letters", async || {}).await;
     assert_eq!(ids(&others), [&other]);
 
-    let one = |id: &str| format!("{PATH}/{id}");
-    let shown = world.acme.get(&one(&own[0])).await;
+    let path = |id: &str| format!("{PATH}/{id}");
+    let shown = world.acme.get(&path(&own[0])).await;
     let payload = shown.body["payload"].as_str().unwrap_or_else(|| panic!("{shown:?}"));
     assert!((60 << 10..=64 << 10).contains(&payload.len()), "{}", payload.len());
     assert_eq!(shown.body["is_truncated"], json!(true));
@@ -74,11 +74,11 @@ async fn only_own_dead_letters_are_listed_retried_and_discarded(backend: Backend
 
     // One is discarded between two pages; the others keep their places.
     let rest = all(&world.acme, PATH, "dead_letters", async || {
-        world.acme.delete(&one(&own[1])).await;
+        world.acme.delete(&path(&own[1])).await;
     })
     .await;
     assert_eq!(ids(&rest), own[1..]);
-    assert_eq!(world.acme.delete(&one(&own[1])).await.status, 404);
+    assert_eq!(world.acme.delete(&path(&own[1])).await.status, 404);
     let gone = world.acme.post("/users/export/ids", &json!({ "external_ids": ["risen-1"] })).await;
     assert_eq!(gone.body["users"], json!([]));
 
@@ -90,9 +90,9 @@ async fn only_own_dead_letters_are_listed_retried_and_discarded(backend: Backend
         (&world.few, own[2].as_str(), 403),
         (&world.beta, own[2].as_str(), 404),
     ] {
-        assert_eq!(api.get(&one(id)).await.status, status, "{id}");
+        assert_eq!(api.get(&path(id)).await.status, status, "{id}");
         assert_eq!(api.post(&retry(id), &json!({})).await.status, status, "{id}");
-        assert_eq!(api.delete(&one(id)).await.status, status, "{id}");
+        assert_eq!(api.delete(&path(id)).await.status, status, "{id}");
     }
     assert_eq!(world.acme.get(&format!("{PATH}?cursor=x")).await.status, 400);
     assert_eq!(world.few.get(PATH).await.status, 403);

@@ -9,6 +9,7 @@ use super::{World, all, ids, workspace_id};
 use crate::support::eventually;
 use crate::support::fleet::Backend;
 use crate::support::receiver::{Receiver, ScriptedResponse};
+use crate::support::stores::on_pool;
 
 const BODY: &str = r#"{"success":true,"url":"https://example.com/download?signature=hidden"}"#;
 const SHOWN_BODY: &str = r#"{"success":true,"url":"https://example.com/download?signature=***"}"#;
@@ -76,6 +77,18 @@ async fn deliveries_are_listed_shown_and_sent_again(backend: Backend) {
     let page = world.acme.get(&format!("/deliveries?receiver={at}&subject=subject-0")).await;
     assert_eq!(ids(page.body["deliveries"].as_array().expect("an array")), own[4..]);
 
+    // Programs of release 0.2.0 stored the receiver as the job.
+    let old = kit::derived_ids::v8(&[at.as_bytes()]);
+    let last = Uuid::parse_str(&own[4]).expect("an id");
+    let set = "UPDATE deliveries SET receiver = $1 WHERE id = $2";
+    on_pool!(&app.store, pool => sqlx::query(set).bind(old).bind(last).execute(pool).await.map(drop))
+        .expect("an update");
+    for subject in ["subject-0", "subject-1"] {
+        let query = format!("receiver={at}&subject={subject}");
+        let page = world.acme.get(&format!("/deliveries?{query}")).await;
+        assert_eq!(page.body["deliveries"].as_array().map(Vec::len), Some(1), "{query}: {page:?}");
+    }
+
     let path = format!("/deliveries/{}", own[0]);
     let shown = world.acme.get(&path).await;
     assert_eq!((shown.status.as_u16(), &shown.body["body"]), (200, &json!(SHOWN_BODY)));
@@ -94,7 +107,7 @@ async fn deliveries_are_listed_shown_and_sent_again(backend: Backend) {
     .await;
     let sent_again = || {
         let received = receiver.received();
-        received.iter().filter(|one| one.header("webhook-id") == webhook_id).count()
+        received.iter().filter(|sent| sent.header("webhook-id") == webhook_id).count()
     };
     eventually("it is sent again", || async { sent_again() >= 2 }).await;
 

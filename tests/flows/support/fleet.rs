@@ -167,6 +167,7 @@ impl Fleet {
             ("LONGSHORE_DATA", data),
             ("LONGSHORE_LISTEN", base.trim_start_matches("http://").to_owned()),
             ("LONGSHORE_PUBLIC_URL", base.clone()),
+            ("LONGSHORE_CONSOLE_LISTEN", "off".to_owned()),
             ("LONGSHORE_SECRET_KEY", secret_key.to_string()),
             ("LONGSHORE_ALLOW_PRIVATE", "127.0.0.0/8".to_owned()),
             ("LONGSHORE_LOG_FORMAT", "text".to_owned()),
@@ -290,12 +291,21 @@ impl Fleet {
 
     /// Applies workspaces; returns a client of each, in their order.
     pub async fn apply(&self, workspaces: &[WorkspaceFile]) -> Vec<Api> {
-        let documents: Vec<String> = workspaces.iter().map(WorkspaceFile::document).collect();
-        let file = self.write_file("workspaces.yaml", documents.join("\n---\n").as_bytes());
-        self.run(&["apply", file.to_str().expect("a path of ASCII")]).await;
+        self.run(&["apply", &self.write_workspaces(workspaces)]).await;
         let secrets = workspaces.iter().flat_map(WorkspaceFile::secrets);
         self.secrets.lock().expect("no test panics here").extend(secrets);
         workspaces.iter().map(|workspace| Api::new(&self.base, &workspace.key)).collect()
+    }
+
+    /// Applies workspaces, and deletes what they no longer declare.
+    pub async fn prune(&self, workspaces: &[WorkspaceFile]) {
+        self.run(&["apply", "--prune", "--yes", &self.write_workspaces(workspaces)]).await;
+    }
+
+    fn write_workspaces(&self, workspaces: &[WorkspaceFile]) -> String {
+        let documents: Vec<String> = workspaces.iter().map(WorkspaceFile::document).collect();
+        let file = self.write_file("workspaces.yaml", documents.join("\n---\n").as_bytes());
+        file.to_str().expect("a path of ASCII").to_owned()
     }
 
     /// Imports records, one JSON text each.

@@ -7,6 +7,7 @@ pub mod archives;
 pub mod callbacks;
 pub mod channel_receivers;
 pub mod checker;
+pub mod console;
 pub mod contract;
 pub mod events;
 pub mod export_world;

@@ -19,6 +19,7 @@ use super::manage::{self, with_catalog, with_item};
 use super::message::{Action, Edit, Item};
 use super::{Catalog, ID, MAX_NAME, is_plain_name, known};
 use crate::app::App;
+use gateway::fields::UnsetSelector;
 use gateway::formats::{Errors, List, NO_NUL, Success};
 use gateway::idempotency::{Begun, StoredResponse};
 use gateway::openapi::Tag;
@@ -146,7 +147,7 @@ fn describe_delete_items() -> Operation {
 
 fn describe_delete_item() -> Operation {
     let operation = Operation::new(Method::DELETE, "deleteItem", TAG, "Delete catalog items");
-    describe_edit(with_item(with_catalog(operation, DELETE_ITEM)), ABOUT_DELETE)
+    describe_edit(with_item(with_catalog(operation, DELETE_ITEM)).takes_no_fields(), ABOUT_DELETE)
 }
 
 fn takes_items(operation: Operation, permission: &'static str) -> Operation {
@@ -160,7 +161,7 @@ fn takes_items(operation: Operation, permission: &'static str) -> Operation {
 }
 
 fn takes_fields(operation: Operation, permission: &'static str) -> Operation {
-    with_item(with_catalog(operation, permission)).repeatable().takes::<OneItem<'_>>(
+    with_item(with_catalog(operation, permission)).repeatable().takes::<OneItem>(
         "Fields of the item",
         json!({ "items": [{ "City": "Oslo", "Rating": 4.5 }] }),
     )
@@ -265,13 +266,12 @@ async fn accept(
 }
 
 /// The fields of the item that the path names.
-#[derive(Deserialize, JsonSchema)]
+#[derive(JsonSchema)] // Not read: requests are read as `ManyItems`.
 #[schemars(rename = "EditOneRequest")]
-struct OneItem<'a> {
+struct OneItem {
     /// One object, without an id.
-    #[serde(borrow)]
-    #[schemars(with = "List<CatalogFields, 1, 1>")]
-    items: Option<&'a RawValue>,
+    #[schemars(rename = "items", with = "List<CatalogFields, 1, 1>")]
+    _items: (),
 }
 
 /// Fields of an item, as in CatalogItem.
@@ -298,6 +298,9 @@ struct ManyItems<'a> {
     #[serde(borrow)]
     #[schemars(with = "List<CatalogItem, 1, MAX_ITEMS>")]
     items: Option<&'a RawValue>,
+    #[serde(default, rename = "dry_run")]
+    #[schemars(skip)]
+    _dry_run: UnsetSelector,
 }
 
 /// The id of an item, and its fields. Every field must be declared, and can occur only once. A
@@ -417,8 +420,10 @@ impl EditRequest {
     fn item_in_path(&self, body: &JsonText) -> Result<Option<Box<RawValue>>, ApiError> {
         let Some(id) = &self.item else { return Ok(None) };
         let mut item = format!("[{{\"{ID}\":{}", json!(id));
-        if self.action != Action::Delete {
-            let OneItem { items } =
+        if self.action == Action::Delete {
+            body.check_no_fields().map_err(|error| self.cannot_read(error))?;
+        } else {
+            let ManyItems { items, .. } =
                 body.parse(CHECKED_APART).map_err(|error| self.cannot_read(error))?;
             let fields = items.and_then(|items| {
                 let [fields] = json::parse::<[&RawValue; 1]>(items.get()).ok()?;

@@ -18,7 +18,8 @@ use crate::app::App;
 use gateway::formats::{Errors, List, Success, SuccessText};
 use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::{
-    self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields, parameter,
+    self, Access, ApiError, Caller, IdempotencyKey, JsonText, NoFields, Operation, Routes, fields,
+    parameter,
 };
 use store::documents::parsed;
 use store::{StoreError, Tx};
@@ -221,6 +222,8 @@ async fn create(
         return Err(ApiError::Conflict(NAME_EXISTS.into()));
     }
     inserted?;
+    let fields = json!({ "after": { "fields": fields.len() } });
+    caller.record(&mut turn.tx, now, ("catalog.create", &*name), fields).await?;
     let response =
         turn.commit(StoredResponse::json(StatusCode::CREATED, &Success::default())?).await?;
     tracing::info!(catalog = name, "catalog created");
@@ -234,6 +237,7 @@ fn describe_delete() -> Operation {
             "Deletes the catalog and its items. If the workspace file declares it, it is created \
              again by the next `longshore apply`.",
         )
+        .takes_no_fields()
         .returns_success(StatusCode::ACCEPTED, "The catalog is deleted.")
         .refuses(&no_catalog("cafes"), "The catalog does not exist")
         .refuses_in::<Errors<'_, CatalogFault<'_>>>(StatusCode::NOT_FOUND)
@@ -243,12 +247,15 @@ async fn remove(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     path: Names,
+    _: NoFields,
 ) -> Result<(StatusCode, axum::Json<Success>), ApiError> {
     let ((name, _), workspace) = (names(path), caller.workspace.id);
     let mut tx = app.request_queue.write().await?;
     let catalog = find(&mut tx, workspace, &name).await?;
     rows::lock(&mut tx, &[catalog.id]).await?;
     rows::delete(&mut tx, catalog.id).await?;
+    let change = ("catalog.delete", &*name);
+    caller.record(&mut tx, app.clock.now_ms(), change, json!({})).await?;
     tx.commit().await?;
     tracing::info!(catalog = name, "catalog deleted");
     known::evict(&app, workspace);

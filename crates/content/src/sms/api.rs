@@ -59,6 +59,10 @@ async fn remove(
         Begun::Turn(turn) => turn,
     };
     let removed = rows::remove(&mut turn.tx, caller.workspace.id, &phone_numbers.0).await?;
+    // Not the numbers, which are those of users.
+    let change = ("invalid_numbers.remove", "");
+    let details = json!({ "removed": removed });
+    caller.record(&mut turn.tx, app.clock.now_ms(), change, details).await?;
     let response =
         turn.commit(StoredResponse::json(StatusCode::CREATED, &Success::default())?).await?;
     tracing::info!(removed, "phone numbers removed from the list of invalid numbers");

@@ -75,7 +75,7 @@ pub struct Users {
 /// An estimated number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "DryRunEstimate")]
-pub(super) struct Estimate {
+pub struct Estimate {
     #[schemars(range(min = 0))]
     pub estimated: i64,
     based_on: Basis,

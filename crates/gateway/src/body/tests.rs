@@ -29,6 +29,27 @@ fn a_body_is_read_and_unknown_fields_are_ignored() {
 }
 
 #[test]
+fn a_request_without_fields_accepts_only_what_changes_nothing() {
+    let check = |text: &str| {
+        let checked = JsonText::from(text.to_owned()).check_no_fields();
+        checked.map_err(|error| error.message().into_owned())
+    };
+    for text in ["", " \n", "null", "{}", r#"{"other":1}"#, r#"{"dry_run":false,"filters":[ ]}"#] {
+        assert_eq!(check(text), Ok(()), "{text}");
+    }
+    for (text, part) in [
+        ("[]", "must be a JSON object"),
+        ("{", "not valid JSON"),
+        (r#"{"a":1,"a":1}"#, "duplicate field"),
+        (r#"{"dry_run":true}"#, "dry_run is not supported by this request"),
+        (r#"{"external_ids":["a"]}"#, "external_ids is not supported by this request"),
+    ] {
+        let error = check(text).unwrap_err();
+        assert!(error.contains(part), "{text}: {error}");
+    }
+}
+
+#[test]
 fn errors_name_the_invalid_field() {
     for (body, parts) in [
         (&b""[..], &["not valid JSON", "line 1 column 0"][..]),

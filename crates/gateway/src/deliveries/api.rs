@@ -13,15 +13,17 @@ use uuid::Uuid;
 
 use super::list_rows::{self, Key, Selection};
 use super::{
-    Delivery, DeliveryError, EMAIL_NOTIFICATION, EXPORT_CALLBACK, EXPORT_NOTIFICATION, MAILTO,
-    SLACK_NOTIFICATION, STATUS_POSTBACK, State, job, receiver, reopen, rows,
+    DeliveryError, EMAIL_NOTIFICATION, EXPORT_CALLBACK, EXPORT_NOTIFICATION, MAILTO,
+    SLACK_NOTIFICATION, STATUS_POSTBACK, State, receiver, reopen, rows, shown_receiver, webhook_id,
 };
 use crate::app::App;
 use crate::openapi::Tag;
 use crate::paging::{self, Paging};
-use crate::{Access, ApiError, Caller, Operation, Routes, parameter, protected, time_range};
+use crate::{
+    Access, ApiError, Caller, NoFields, Operation, Routes, parameter, protected, time_range,
+};
 use kit::clock::{serialize_optional_time, serialize_time};
-use store::Tx;
+use store::{Tx, from_row};
 
 const LIST: &str = "deliveries.list";
 const GET: &str = "deliveries.get";
@@ -101,15 +103,14 @@ fn describe_resend() -> Operation {
         .about(
             "Sends a delivery that has ended, delivered or given up, with the same `webhook-id` \
              and a new time limit. Receivers recognize the repeat by this id. A pending delivery \
-             is sent at once, instead of at `next_at`.",
+             is sent at once, instead of at `next_at`, and keeps its time limit. If it is being \
+             sent at this moment, the request has no effect.",
         )
+        .takes_no_fields()
         .returns::<DeliveryEntry>(StatusCode::OK, "The delivery is pending again.")
         .with_example(delivery)
         .refuses(&unknown(), "No delivery of this workspace has this id")
-        .refuses(
-            &in_progress(),
-            "The delivery is being sent now, or waits for the delivery before it",
-        )
+        .refuses(&waiting(), "The delivery waits for the delivery before it")
 }
 
 fn id_in_path(operation: Operation) -> Operation {
@@ -131,10 +132,6 @@ fn example() -> Value {
 
 fn unknown() -> ApiError {
     ApiError::NotFound("No delivery has this id".into())
-}
-
-fn in_progress() -> ApiError {
-    ApiError::Conflict("The delivery is being sent now".into())
 }
 
 fn waiting() -> ApiError {
@@ -159,19 +156,39 @@ struct DeliveryPage {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Delivery")]
 struct DeliveryEntry {
-    id: Uuid,
+    #[serde(flatten)]
+    delivery: ListedDelivery,
     /// The header `webhook-id`, the same in each attempt.
     webhook_id: String,
+    /// The server of the URL, without the path; or `mailto:` and the address of an email.
+    receiver: String,
+}
+
+impl From<ListedDelivery> for DeliveryEntry {
+    fn from(delivery: ListedDelivery) -> Self {
+        Self {
+            webhook_id: webhook_id(delivery.id),
+            receiver: shown_receiver(&delivery.url),
+            delivery,
+        }
+    }
+}
+
+/// A delivery, without its body.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ListedDelivery {
+    id: Uuid,
     #[schemars(extend("enum" = KINDS))]
     kind: String,
     /// The `object_prefix` of an export, or the `dispatch_id` of a transactional email.
     subject: String,
-    /// The server of the URL, without the path; or `mailto:` and the address of an email.
-    receiver: String,
+    /// May hold secrets.
+    #[serde(skip)]
+    url: String,
     /// `pending`: waiting for the first or the next attempt. `given_up`: not accepted before
     /// `retry_until`.
-    #[schemars(extend("enum" = State::ALL.map(State::name)))]
-    state: &'static str,
+    #[schemars(with = "String", extend("enum" = State::ALL.map(State::name)))]
+    state: State,
     #[schemars(range(min = 0))]
     attempts: i32,
     #[serde(serialize_with = "serialize_time")]
@@ -197,23 +214,10 @@ struct DeliveryEntry {
     last_error: Option<String>,
 }
 
-impl From<Delivery> for DeliveryEntry {
-    fn from(delivery: Delivery) -> Self {
-        Self {
-            id: delivery.id,
-            webhook_id: delivery.message_id(),
-            receiver: delivery.shown_url(),
-            kind: delivery.kind,
-            subject: delivery.subject,
-            state: delivery.state.name(),
-            attempts: delivery.attempts,
-            created_at: delivery.created_at,
-            retry_until: delivery.retry_until,
-            next_at: delivery.next_at,
-            finished_at: delivery.finished_at,
-            last_status: delivery.last_status,
-            last_error: delivery.last_error,
-        }
+from_row! {
+    ListedDelivery {
+        id, kind, subject, url, state, attempts, created_at, retry_until, next_at, finished_at,
+        last_status, last_error,
     }
 }
 
@@ -226,7 +230,7 @@ async fn list(
     let workspace = caller.workspace.id;
     let query = query.unwrap_or_default();
     let Paging { limit, after } = Paging::<Key>::read(&query).map_err(ApiError::Invalid)?;
-    let selection = read_selection(&query, workspace).map_err(ApiError::Invalid)?;
+    let selection = read_selection(&query).map_err(ApiError::Invalid)?;
     let after = first_position(after, selection.created.end);
     let mut tx = app.request_queue.snapshot().await?;
     let found = list_rows::page(&mut tx, workspace, &selection, after, limit).await?;
@@ -247,7 +251,7 @@ fn first_position(after: Option<Key>, until: i64) -> Key {
 }
 
 /// Reads the filters; the error names the invalid one.
-fn read_selection(query: &str, workspace: i32) -> Result<Selection, String> {
+fn read_selection(query: &str) -> Result<Selection, String> {
     let states = State::ALL.map(State::name).join(", ");
     let is_text = |text: &str, max: usize| text.len() <= max && !text.contains('\0');
     Ok(Selection {
@@ -255,13 +259,13 @@ fn read_selection(query: &str, workspace: i32) -> Result<Selection, String> {
         subject: parameter(query, "subject", "an object_prefix or a dispatch_id", |text| {
             Some(text.to_owned()).filter(|text| is_text(text, MAX_SUBJECT))
         })?,
-        job: parameter(
+        receiver: parameter(
             query,
             "receiver",
             "a URL without a path, or mailto: and an address",
             |text| {
                 let is_receiver = text.starts_with(MAILTO) || is_server(text);
-                (is_receiver && is_text(text, MAX_RECEIVER)).then(|| job(workspace, receiver(text)))
+                (is_receiver && is_text(text, MAX_RECEIVER)).then(|| receiver(text))
             },
         )?,
         created: time_range(query)?,
@@ -298,10 +302,11 @@ async fn show(
 ) -> Result<Json<DeliveryDetails>, ApiError> {
     let id = read_id(id)?;
     let mut tx = app.request_queue.snapshot().await?;
-    let found = find_own(&mut tx, &caller, id).await?;
+    let delivery = find_own(&mut tx, &caller, id).await?;
+    let found = rows::find_for_workspace(&mut tx, caller.workspace.id, id).await?;
     tx.commit().await?;
-    let body = found.shown_body();
-    Ok(Json(DeliveryDetails { delivery: found.into(), body }))
+    let body = found.ok_or_else(unknown)?.shown_body();
+    Ok(Json(DeliveryDetails { delivery: delivery.into(), body }))
 }
 
 /// `POST /deliveries/{id}/resend`.
@@ -309,12 +314,17 @@ async fn resend(
     AppState(app): AppState<App>,
     Extension(caller): Extension<Caller>,
     id: Result<Path<String>, PathRejection>,
+    _: NoFields,
 ) -> Result<Json<DeliveryEntry>, ApiError> {
     let id = read_id(id)?;
     let mut tx = app.request_queue.write().await?;
-    let found = find_own(&mut tx, &caller, id).await?;
+    let found = rows::find_for_workspace(&mut tx, caller.workspace.id, id).await?;
+    let found = found.ok_or_else(unknown)?;
     reopen(&app, &mut tx, &found).await?;
     let reopened = find_own(&mut tx, &caller, id).await?;
+    let states = json!({ "before": found.state.name(), "after": reopened.state.name() });
+    let change = ("delivery.resend", id.to_string());
+    caller.record(&mut tx, app.clock.now_ms(), change, states).await?;
     tx.commit().await?;
     tracing::info!(delivery = %id, "delivery sent again by request");
     Ok(Json(reopened.into()))
@@ -328,15 +338,14 @@ fn read_id(id: Result<Path<String>, PathRejection>) -> Result<Uuid, ApiError> {
 }
 
 /// The caller's delivery with that id; that of another workspace is unknown.
-async fn find_own(tx: &mut Tx, caller: &Caller, id: Uuid) -> Result<Delivery, ApiError> {
-    rows::find_for_workspace(tx, caller.workspace.id, id).await?.ok_or_else(unknown)
+async fn find_own(tx: &mut Tx, caller: &Caller, id: Uuid) -> Result<ListedDelivery, ApiError> {
+    list_rows::find(tx, caller.workspace.id, id).await?.ok_or_else(unknown)
 }
 
 impl From<DeliveryError> for ApiError {
     fn from(error: DeliveryError) -> Self {
         match error {
             DeliveryError::Unknown(_) => unknown(),
-            DeliveryError::InProgress(_) => in_progress(),
             DeliveryError::Waiting(_) => waiting(),
             DeliveryError::Store(error) => error.into(),
             DeliveryError::Claim(error) => Self::Unavailable(error.to_string()),
@@ -352,22 +361,22 @@ mod tests {
 
     #[test]
     fn filters_are_read() {
-        let server = Some(job(7, receiver("https://hooks.example/path?secret")));
+        let server = Some(receiver("https://hooks.example/path?secret"));
         for query in
             ["receiver=https://hooks.example", "receiver=https%3A%2F%2FHOOKS.example%3A443%2F"]
         {
-            assert_eq!(read_selection(query, 7).map(|read| read.job), Ok(server), "{query}");
+            assert_eq!(read_selection(query).map(|read| read.receiver), Ok(server), "{query}");
         }
-        let email = read_selection("receiver=mailto:ops@acme.example", 7).unwrap();
-        assert_eq!(email.job, Some(job(7, receiver("mailto:ops@acme.example"))));
-        let read = read_selection("state=given_up&subject=x&since=2026-11-21&until=2026-11-22", 7);
+        let email = read_selection("receiver=mailto:ops@acme.example").unwrap();
+        assert_eq!(email.receiver, Some(receiver("mailto:ops@acme.example")));
+        let read = read_selection("state=given_up&subject=x&since=2026-11-21&until=2026-11-22");
         let day = 86_400_000;
         let read = read.unwrap();
         assert_eq!((read.state, read.subject.as_deref()), (Some(State::GivenUp), Some("x")));
         assert_eq!(read.created.end - read.created.start, day);
-        let all = read_selection("other=1", 7).unwrap();
+        let all = read_selection("other=1").unwrap();
         assert_eq!(all.created, i64::MIN..i64::MAX);
-        assert_eq!((all.state, all.subject, all.job), (None, None, None));
+        assert_eq!((all.state, all.subject, all.receiver), (None, None, None));
     }
 
     #[test]
@@ -383,7 +392,7 @@ mod tests {
             ("until=1&until=2", "until "),
             ("since=2026-11-22&until=2026-11-21", "since "),
         ] {
-            let error = read_selection(query, 7).unwrap_err();
+            let error = read_selection(query).unwrap_err();
             assert!(error.starts_with(name), "{query}: {error}");
         }
     }
@@ -400,7 +409,7 @@ mod tests {
     proptest! {
         #[test]
         fn never_panics(query in "(state|receiver|subject|since|until|[=&%:/0-9a-f.-]|\\PC)*") {
-            let _ = read_selection(&query, 1);
+            let _ = read_selection(&query);
         }
     }
 }

@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::{Delivery, State};
+use super::api::ListedDelivery;
+use super::{Delivery, State, job};
 use store::{StoreError, Tx, on};
 
 /// Deliveries of the workspace that a page searches for those that match.
@@ -18,39 +20,76 @@ pub(super) type Key = (i64, Uuid);
 pub(super) struct Selection {
     pub state: Option<State>,
     pub subject: Option<String>,
-    /// The job of the workspace's deliveries to a receiver.
-    pub job: Option<Uuid>,
+    pub receiver: Option<Uuid>,
     /// When the delivery was created, in milliseconds since the epoch.
     pub created: Range<i64>,
 }
 
+/// The columns of a [`Delivery`] that are the row's own, in a list without bodies.
+const COLUMNS: &str = "id, workspace_id, kind, subject, url, receiver AS job, item, state, request_id, \
+                       attempts, created_at, retry_until, next_at, last_status, last_error, \
+                       finished_at";
+
 /// The latest deliveries that match, among the [`SEARCHED`] ones after `after`.
-/// They have no body, and not the workspace's name, which the caller knows.
 pub(super) async fn page(
     tx: &mut Tx,
     workspace: i32,
     selection: &Selection,
     after: Key,
     limit: i64,
-) -> Result<Vec<Delivery>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(
-        "SELECT id, workspace_id, '' AS workspace, kind, subject, url, '' AS body,
-                receiver AS job, item, state, request_id, attempts, created_at, retry_until,
-                next_at, last_status, last_error, finished_at
-         FROM (SELECT id, workspace_id, kind, subject, url, receiver, item, state, request_id,
-                      attempts, created_at, retry_until, next_at, last_status, last_error,
-                      finished_at
-               FROM deliveries
+) -> Result<Vec<ListedDelivery>, StoreError> {
+    let sql = format!(
+        "SELECT * FROM (
+               SELECT {COLUMNS} FROM deliveries
                WHERE workspace_id = $1 AND (created_at, id) < ($2, $3) AND created_at >= $4
                ORDER BY created_at DESC, id DESC LIMIT $5) AS searched
          WHERE ($6 IS NULL OR state = $6) AND ($7 IS NULL OR subject = $7)
-           AND ($8 IS NULL OR receiver = $8)
-         ORDER BY created_at DESC, id DESC LIMIT $9",
-    )
+           AND ($8 IS NULL OR job IN ($8, $9))
+         ORDER BY created_at DESC, id DESC LIMIT $10",
+    );
+    Ok(on!(tx, c => sqlx::query_as(AssertSqlSafe(sql.clone()))
     .bind(workspace).bind(after.0).bind(after.1).bind(selection.created.start)
     .bind(SEARCHED).bind(selection.state.map(State::name)).bind(selection.subject.as_deref())
-    .bind(selection.job).bind(limit)
+    // Programs of release 0.2.0 stored the receiver itself as the job.
+    .bind(selection.receiver.map(|receiver| job(workspace, receiver)))
+    .bind(selection.receiver).bind(limit)
     .fetch_all(c).await?))
+}
+
+/// Maximum number of deliveries that [`about`] returns.
+const MAX_ABOUT: i64 = 100;
+
+/// A workspace's deliveries about a subject that were created at these times, the oldest first:
+/// without bodies, and without the workspace's name. The times should be few: all deliveries of that
+/// time are searched.
+pub async fn about(
+    tx: &mut Tx,
+    workspace: i32,
+    subject: &str,
+    created: Range<i64>,
+) -> Result<Vec<Delivery>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS}, '' AS workspace, '' AS body FROM deliveries
+         WHERE workspace_id = $1 AND created_at >= $2 AND created_at < $3 AND subject = $4
+         ORDER BY created_at, id LIMIT $5"
+    );
+    Ok(on!(tx, c => sqlx::query_as(AssertSqlSafe(sql.clone()))
+    .bind(workspace).bind(created.start).bind(created.end).bind(subject).bind(MAX_ABOUT)
+    .fetch_all(c).await?))
+}
+
+/// A workspace's delivery.
+pub(super) async fn find(
+    tx: &mut Tx,
+    workspace: i32,
+    id: Uuid,
+) -> Result<Option<ListedDelivery>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM deliveries WHERE id = $1 AND workspace_id = $2");
+    Ok(on!(tx, c => sqlx::query_as(AssertSqlSafe(sql.clone()))
+        .bind(id)
+        .bind(workspace)
+        .fetch_optional(c)
+        .await?))
 }
 
 /// The last of the deliveries that the page searched; none if it searched all.

@@ -183,26 +183,29 @@ pub async fn give_up(
     .await?))
 }
 
-/// Makes an ended delivery pending again; returns whether it had ended.
-pub async fn reopen(tx: &mut Tx, id: Uuid, now: i64, retry_until: i64) -> Result<bool, StoreError> {
-    let reopened =
-        execute!(tx, sqlx::query(
-        "UPDATE deliveries SET state = $2, next_at = $3, retry_until = $4, finished_at = NULL
-         WHERE id = $1 AND state <> $2",
+/// Whether a delivery waits for the pending one that it follows. After an attempt, it does not: then
+/// the earlier one had ended, and is sent again.
+pub async fn is_waiting(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+    let found: Option<Uuid> = on!(tx, c => sqlx::query_scalar(
+        "SELECT d.id FROM deliveries d JOIN deliveries earlier ON earlier.id = d.follows
+         WHERE d.id = $1 AND d.attempts = 0 AND d.state = $2 AND earlier.state = $2",
     )
     .bind(id)
     .bind(State::Pending.name())
-    .bind(now)
-    .bind(retry_until));
-    Ok(reopened == 1)
+    .fetch_optional(c)
+    .await?);
+    Ok(found.is_some())
 }
 
-/// Makes a pending delivery due, with a new time limit.
-pub async fn expedite(tx: &mut Tx, id: Uuid, now: i64, retry_until: i64) -> Result<(), StoreError> {
+/// Makes a delivery pending and due: an ended one with a new time limit.
+pub async fn reopen(tx: &mut Tx, id: Uuid, now: i64, retry_until: i64) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query(
-            "UPDATE deliveries SET next_at = $3, retry_until = $4 WHERE id = $1 AND state = $2",
+            "UPDATE deliveries
+             SET state = $2, next_at = $3, finished_at = NULL,
+                 retry_until = CASE WHEN state = $2 THEN retry_until ELSE $4 END
+             WHERE id = $1",
         )
         .bind(id)
         .bind(State::Pending.name())

@@ -114,6 +114,37 @@ fn rejects_what_would_limit_the_request_unless_the_type_reads_it() {
 }
 
 #[test]
+fn the_same_values_are_set_for_every_reader() {
+    #[derive(Debug, Deserialize)]
+    struct Tree {}
+    #[derive(Debug, Deserialize)]
+    struct Text {
+        #[serde(default, rename = "since")]
+        _since: UnsetSelector,
+    }
+    for (value, is_set) in [
+        ("null", false),
+        ("false", false),
+        ("[ ]", false),
+        ("true", true),
+        ("0", true),
+        ("\"\"", true),
+        ("\"false\"", true),
+        ("[null]", true),
+        ("{}", true),
+    ] {
+        let text = format!("{{\"since\": {value}}}");
+        let object = super::super::value::object(&text).unwrap();
+        assert_eq!(read::<Tree>(&object).is_err(), is_set, "{value}");
+        assert_eq!(serde_json::from_str::<Text>(&text).is_err(), is_set, "{value}");
+        let fields = json::fields(&text, 1).unwrap();
+        let found = unsupported_selector(&fields, &[]);
+        assert_eq!(found, is_set.then_some("since"), "{value}");
+        assert_eq!(unsupported_selector(&fields, &["since"]), None);
+    }
+}
+
+#[test]
 fn data_for_templates_keeps_its_text() {
     #[derive(Deserialize)]
     struct Properties {

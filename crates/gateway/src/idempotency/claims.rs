@@ -182,24 +182,43 @@ pub(super) fn unrepeatable() -> ApiError {
 }
 
 /// A stored response.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct StoredResponse {
     pub status: StatusCode,
     /// JSON.
     pub body: String,
+    /// Whether it is that of an earlier request.
+    pub is_replay: bool,
 }
+
+/// A replay equals the first response.
+impl PartialEq for StoredResponse {
+    fn eq(&self, other: &Self) -> bool {
+        (self.status, &self.body) == (other.status, &other.body)
+    }
+}
+
+impl Eq for StoredResponse {}
+
+/// In the extensions of a response that repeats an earlier one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IsReplay;
 
 impl StoredResponse {
     /// With a body serialized as JSON.
     pub fn json(status: StatusCode, body: &impl Serialize) -> Result<Self, ApiError> {
-        Ok(Self { status, body: super::to_json(body)? })
+        Ok(Self { status, body: super::to_json(body)?, is_replay: false })
     }
 }
 
 impl IntoResponse for StoredResponse {
     fn into_response(self) -> Response {
         let json = HeaderValue::from_static("application/json");
-        (self.status, [(header::CONTENT_TYPE, json)], self.body).into_response()
+        let mut response = (self.status, [(header::CONTENT_TYPE, json)], self.body).into_response();
+        if self.is_replay {
+            response.extensions_mut().insert(IsReplay);
+        }
+        response
     }
 }
 
@@ -212,7 +231,7 @@ fn first_response(body: &[u8], found: &mut Claim) -> Result<Option<StoredRespons
     }
     let Some((status, body)) = found.status.zip(found.answer.take()) else { return Ok(None) };
     count("repeated");
-    Ok(Some(StoredResponse { status: status_code(status)?, body }))
+    Ok(Some(StoredResponse { status: status_code(status)?, body, is_replay: true }))
 }
 
 /// Creates a claim within the transaction of its effect, or returns the existing state. If another

@@ -17,6 +17,9 @@ pub enum Access {
     Key(&'static str),
     /// Callers with a key that has any of these permissions; counts against the first one's budget.
     AnyKey(&'static [&'static str]),
+    /// Callers with a key that has the one of these permissions that the request turns out to need;
+    /// counts against the budget of that one.
+    OneOf(&'static [&'static str]),
     /// Callers with a SCIM token and `X-Request-Origin`; counted.
     Scim,
     /// Callers with a SCIM token.
@@ -30,7 +33,7 @@ impl Access {
     pub(super) fn budget(self) -> Option<(Budget, Limit)> {
         let budget = match self {
             Self::Open | Self::ScimDiscovery | Self::Signed(_) => None,
-            Self::Key(_) | Self::AnyKey(_) => {
+            Self::Key(_) | Self::AnyKey(_) | Self::OneOf(_) => {
                 let permission = self.permissions().first()?;
                 Budget::from_permission(permission).or(Budget::for_unread_body(permission))
             }
@@ -43,7 +46,7 @@ impl Access {
     pub(super) fn permissions(&self) -> &[&'static str] {
         match self {
             Self::Key(permission) => std::slice::from_ref(permission),
-            Self::AnyKey(permissions) => permissions,
+            Self::AnyKey(permissions) | Self::OneOf(permissions) => permissions,
             _ => &[],
         }
     }
@@ -56,7 +59,7 @@ impl Access {
     pub(super) fn security(self) -> Value {
         match self {
             Self::Open => json!([]),
-            Self::Key(_) | Self::AnyKey(_) => json!([{ "ApiKey": [] }]),
+            Self::Key(_) | Self::AnyKey(_) | Self::OneOf(_) => json!([{ "ApiKey": [] }]),
             Self::Scim | Self::ScimDiscovery => json!([{ "ScimToken": [] }]),
             Self::Signed(_) => json!([{ "Signature": [] }]),
         }
@@ -65,7 +68,9 @@ impl Access {
     /// The media types of request bodies; the first one is also the media type of responses.
     pub(super) fn media_types(self) -> &'static [&'static str] {
         match self {
-            Self::Open | Self::Key(_) | Self::AnyKey(_) | Self::Signed(_) => &["application/json"],
+            Self::Open | Self::Key(_) | Self::AnyKey(_) | Self::OneOf(_) | Self::Signed(_) => {
+                &["application/json"]
+            }
             Self::Scim | Self::ScimDiscovery => &[scim::CONTENT_TYPE, "application/json"],
         }
     }
@@ -97,6 +102,13 @@ impl Access {
                 let names = permissions.join("` or `");
                 format!("Needs an API key with the permission `{names}`.{limit}")
             }
+            Self::OneOf(permissions) => {
+                let names = permissions.join("` or `");
+                format!(
+                    "Needs an API key with the permission `{names}`. Each request counts against \
+                     the rate limit of the permission that it needs."
+                )
+            }
             Self::Scim => format!("Needs a SCIM token and `X-Request-Origin`.{limit}"),
             Self::ScimDiscovery => "Needs a SCIM token. No rate limit.".to_owned(),
             Self::Signed(secret) => format!(
@@ -117,7 +129,7 @@ impl Access {
                             not exist";
                 refusals.push((ApiError::Unauthenticated, when));
             }
-            Self::Key(_) | Self::AnyKey(_) | Self::Scim | Self::ScimDiscovery => {
+            Self::Key(_) | Self::AnyKey(_) | Self::OneOf(_) | Self::Scim | Self::ScimDiscovery => {
                 refusals.push((
                     ApiError::Unauthenticated,
                     "The key or token is missing, unknown or revoked",
@@ -126,7 +138,7 @@ impl Access {
         }
         let address = match self {
             Self::Open | Self::Signed(_) => None,
-            Self::Key(_) | Self::AnyKey(_) => {
+            Self::Key(_) | Self::AnyKey(_) | Self::OneOf(_) => {
                 Some("The sender's address is not on the allowlists of the workspace and the key")
             }
             Self::Scim | Self::ScimDiscovery => {
@@ -143,7 +155,10 @@ impl Access {
                 let error = ApiError::RateLimited(limit.seconds.into());
                 refusals.push((error, "The rate limit is exceeded"));
             }
-            (Self::Key(_) | Self::AnyKey(_) | Self::Scim | Self::ScimDiscovery, None) => {
+            (
+                Self::Key(_) | Self::AnyKey(_) | Self::OneOf(_) | Self::Scim | Self::ScimDiscovery,
+                None,
+            ) => {
                 let error = ApiError::RateLimited(refused::WINDOW_SECONDS);
                 refusals.push((error, "The key or token was refused too often in this minute"));
             }

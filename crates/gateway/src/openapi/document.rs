@@ -193,7 +193,8 @@ impl Writer {
         if let [permission, ..] = access.permissions() {
             written["x-permission"] = (*permission).into();
         }
-        if let Some((budget, limit)) = access.budget() {
+        let is_found_late = matches!(access, Access::OneOf(_));
+        if let Some((budget, limit)) = access.budget().filter(|_| !is_found_late) {
             written["x-rate-limit"] = json!({
                 "budget": budget.name(), "requests": limit.requests, "seconds": limit.seconds,
             });

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Access;
+use crate::fields::NO_SELECTOR;
 use crate::formats::{Success, schema_of};
 use crate::refusal::{ErrorResponse, Refusal};
 use crate::{ApiError, Code};
@@ -170,6 +171,15 @@ impl Operation {
             self = self.refuses_as_all(error, "A field is missing or invalid");
         }
         self
+    }
+
+    /// For a request without fields, whose body may be an empty object: adds the errors of others.
+    pub fn takes_no_fields(mut self) -> Self {
+        for (error, when) in crate::body::refusals() {
+            self = self.refuses_as_all(error, when);
+        }
+        let error = ApiError::invalid_field(format!("dry_run {NO_SELECTOR}"));
+        self.refuses_as_all(error, "The body has a field that would limit the request")
     }
 
     /// Adds a response with a body of this type, in the media type of its [`Access`].

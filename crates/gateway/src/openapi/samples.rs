@@ -42,7 +42,7 @@ impl<'a> Sample<'a> {
         }
         let key = match operation.access {
             Access::Open | Access::Signed(_) => None,
-            Access::Key(_) | Access::AnyKey(_) => Some("LONGSHORE_KEY"),
+            Access::Key(_) | Access::AnyKey(_) | Access::OneOf(_) => Some("LONGSHORE_KEY"),
             Access::Scim | Access::ScimDiscovery => Some("LONGSHORE_SCIM_TOKEN"),
         };
         let mut headers = Vec::new();

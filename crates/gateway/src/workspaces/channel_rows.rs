@@ -115,6 +115,17 @@ pub async fn segments(tx: &mut Tx, workspace: i32) -> Result<Vec<Segment>, Store
     .bind(workspace).fetch_all(c).await?))
 }
 
+/// The ids and names of the segments that the workspace file declares, by name.
+pub(crate) async fn segment_names(
+    tx: &mut Tx,
+    workspace: i32,
+) -> Result<Vec<(Uuid, String)>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT id, name FROM segments WHERE workspace_id = $1 ORDER BY name, id",
+    )
+    .bind(workspace).fetch_all(c).await?))
+}
+
 /// The ids of the segments that the workspace file declares.
 pub(crate) async fn segment_ids(tx: &mut Tx, workspace: i32) -> Result<Vec<Uuid>, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar("SELECT id FROM segments WHERE workspace_id = $1")

@@ -15,16 +15,17 @@ use store::{StoreError, Tx, from_row, on};
 
 /// The active key with that hash, and its workspace.
 pub(crate) async fn find(tx: &mut Tx, hash: &[u8]) -> Result<Option<KeyMatch>, StoreError> {
-    let row: Option<(Uuid, i32, String, String)> = on!(&mut *tx, c => sqlx::query_as(
-        "SELECT id, workspace_id, permissions, allow FROM api_keys
+    let row: Option<(Uuid, i32, String, String, String)> = on!(&mut *tx, c => sqlx::query_as(
+        "SELECT id, workspace_id, name, permissions, allow FROM api_keys
          WHERE hash = $1 AND revoked_at IS NULL",
     )
     .bind(hash).fetch_optional(c).await?);
-    let Some((id, workspace_id, permissions, allow)) = row else { return Ok(None) };
+    let Some((id, workspace_id, name, permissions, allow)) = row else { return Ok(None) };
     let Some(workspace) = rows::by_id(tx, workspace_id).await? else { return Ok(None) };
     Ok(Some(KeyMatch {
         workspace: Arc::new(workspace),
         key_id: id,
+        name: name.into(),
         permissions: parsed::<Vec<String>>("api_keys.permissions", id, &permissions)?.into(),
         allow: parsed("api_keys.allow", id, &allow)?,
     }))

@@ -97,6 +97,7 @@ pub const SECRET_LENGTH: usize = 20;
 pub struct KeyMatch {
     pub workspace: Arc<Workspace>,
     pub key_id: Uuid,
+    pub name: Arc<str>,
     pub permissions: Arc<[String]>,
     /// Networks from which the key may be used; empty: everywhere. The workspace's own list applies
     /// as well.

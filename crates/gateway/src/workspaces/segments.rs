@@ -33,6 +33,13 @@ pub async fn segments(tx: &mut Tx, workspace: i32) -> Result<Vec<Segment>, Store
     Ok(segments)
 }
 
+/// The ids and names of all segments of a workspace: the built-in one, then the others by name.
+pub async fn names(tx: &mut Tx, workspace: i32) -> Result<Vec<(Uuid, String)>, StoreError> {
+    let mut names = vec![(all_users_id(workspace), ALL_USERS.to_owned())];
+    names.extend(channel_rows::segment_names(tx, workspace).await?);
+    Ok(names)
+}
+
 /// The ids of all segments of a workspace.
 pub(crate) async fn segment_ids(tx: &mut Tx, workspace: i32) -> Result<Vec<Uuid>, StoreError> {
     let mut ids = channel_rows::segment_ids(tx, workspace).await?;

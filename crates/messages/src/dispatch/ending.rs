@@ -24,9 +24,10 @@ pub(super) async fn finish(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Ends a dispatch early: open messages are given up, and the workers that hold its parts are woken
-/// to stop. Each settles its messages in flight before it releases its claim ([`settle_part`]).
-/// Returns whether the dispatch had not already ended.
+/// Ends a dispatch early: the workers that hold its parts are woken to stop, and each settles its
+/// messages in flight before it releases its claim ([`settle_part`]). Open messages are given up by
+/// the state of their dispatch: their rows, which may be millions, stay as they are. Returns whether
+/// the dispatch had not already ended.
 pub(super) async fn end_early(
     tx: &mut Tx,
     id: Uuid,
@@ -35,18 +36,15 @@ pub(super) async fn end_early(
 ) -> Result<bool, StoreError> {
     let now = claims::now(tx).await?;
     let is_ended = rows::end_early(tx, id, state, note, now).await?;
-    // Their claims are withdrawn, so no later worker marks them.
-    for part in part_rows::returned_unsettled(tx, id).await? {
+    claims::withdraw(tx, kinds::DISPATCH_PLAN, id).await?;
+    // No later worker has these parts, so their messages are marked here.
+    for part in part_rows::withdraw_unheld(tx, id).await? {
         message_rows::mark_uncertain(tx, id, part, now).await?;
     }
-    claims::withdraw(tx, kinds::DISPATCH_PLAN, id).await?;
-    claims::withdraw_unheld(tx, kinds::DISPATCH_PART, id).await?;
-    part_rows::withdraw_unheld_named(tx, id).await?;
     if !is_ended {
         return Ok(false);
     }
     tx.offers(kinds::DISPATCH_END);
-    message_rows::cancel_open(tx, id).await?;
     if let Some(dispatch) = rows::load(tx, id).await? {
         telemetry::ended(state, dispatch.order.accepted_at, now);
     }
@@ -68,8 +66,7 @@ pub async fn cancel(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
 pub(super) async fn settle_part(tx: &mut Tx, id: Uuid, part: i64) -> Result<(), StoreError> {
     let now = claims::now(tx).await?;
     rows::move_end(tx, id, now).await?;
-    // Messages that were stored while the dispatch ended.
-    message_rows::cancel_open_of_part(tx, id, part).await
+    message_rows::cancel_open(tx, id, part).await
 }
 
 /// Keeps a record of a request that targeted a segment: `longshore console-log` lists them.
@@ -90,11 +87,11 @@ async fn add_console_record(tx: &mut Tx, order: &Order, now: i64) -> Result<(), 
         "finished_at": format_time(now),
         "results": {
             "users": summary.walked,
-            "sent": summary.sent,
-            "unreachable": summary.unreachable,
-            "aborted": summary.aborted,
-            "failed": summary.failed,
-            "bounced": summary.bounced,
+            "sent": summary.messages.sent,
+            "unreachable": summary.messages.unreachable,
+            "aborted": summary.messages.aborted,
+            "failed": summary.messages.failed,
+            "bounced": summary.messages.bounced,
             "left_out": summary.left_out,
         },
     });

@@ -22,6 +22,9 @@ pub enum DispatchError {
     Permanent(String),
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Messages were sent, and their outcomes are not stored.
+    #[error("cannot store the outcomes of messages: {0}")]
+    Unsettled(StoreError),
 }
 
 impl From<ClaimError> for DispatchError {
@@ -36,13 +39,16 @@ impl From<ClaimError> for DispatchError {
 impl Retry for DispatchError {
     fn can_retry(&self) -> bool {
         match self {
-            Self::Store(error) => error.can_retry(),
+            Self::Store(error) | Self::Unsettled(error) => error.can_retry(),
             Self::Stopped | Self::TurnOver => true,
             Self::Lost | Self::Ended | Self::Permanent(_) => false,
         }
     }
 
     fn needs_newer_version(&self) -> bool {
-        matches!(self, Self::Store(error) if error.needs_newer_version())
+        match self {
+            Self::Store(error) | Self::Unsettled(error) => error.needs_newer_version(),
+            _ => false,
+        }
     }
 }

@@ -61,20 +61,20 @@ impl From<WhyNot> for Explanation {
 }
 
 /// The reasons for which an existing user has no message of a dispatch by each of its channels
-/// except those in `got`. None if the workspace has no such dispatch.
+/// except those in `received`. None if the workspace has no such dispatch.
 pub async fn explain(
     app: &App,
     tx: &mut Tx,
     (workspace, user): (i32, Uuid),
     dispatch: Uuid,
-    got: &[Channel],
+    received: &[Channel],
 ) -> Result<Option<Vec<Explanation>>, DispatchError> {
     let found = rows::load(tx, dispatch).await?;
     let Some(found) = found.filter(|found| found.order.workspace_id == workspace) else {
         return Ok(None);
     };
     let mut reasons: Vec<Explanation> = Vec::new();
-    let (is_new, mut listed) = (got.is_empty(), None);
+    let (is_new, mut listed) = (received.is_empty(), None);
     if is_new {
         listed = part_rows::listed(tx, dispatch).await?;
         let found = by_dispatch(tx, &found, listed.as_deref(), user).await?;
@@ -112,7 +112,7 @@ pub async fn explain(
         allowance = Some(Allowance::at(tx, context, rules, user, order.accepted_at).await?);
     }
     let channels = job.content.messages().iter().map(|message| message.channel);
-    for channel in channels.filter(|channel| !got.contains(channel)) {
+    for channel in channels.filter(|channel| !received.contains(channel)) {
         let why = if !is_subscribed(&recipient, channel, job.order.subscription_state) {
             WhyNot::Unsubscribed
         } else if without_address(&recipient, channel).is_some() {
@@ -158,8 +158,9 @@ async fn by_dispatch(
         None => match &order.target.recipients_of {
             Some(past) => {
                 let workspace = order.workspace_id;
-                let is_recipient = recipient_rows::is_recipient(tx, workspace, past, user).await?;
-                (!is_recipient).then_some(WhyNot::NotListed)
+                let is_listed =
+                    recipient_rows::is_past_recipient(tx, workspace, past, user).await?;
+                (!is_listed).then_some(WhyNot::NotListed)
             }
             None => youngest.filter(|youngest| user > *youngest).map(|_| WhyNot::CreatedLater),
         },

@@ -23,25 +23,30 @@ pub struct Reason {
     pub messages: i64,
     /// Total number of messages with a reason that were read.
     #[serde(skip)]
-    pub looked_at: i64,
+    pub counted_messages: i64,
 }
-from_row! { Reason { channel, state, reason, messages, looked_at } }
+from_row! { Reason { channel, state, reason, messages, counted_messages } }
 
 /// The most frequent reasons of a dispatch's messages, by channel and state, of the latest
-/// [`MAX_COUNTED_MESSAGES`] messages that have one, among the latest [`MAX_SCANNED_MESSAGES`].
+/// [`MAX_COUNTED_MESSAGES`] messages that have one, among the latest [`MAX_SCANNED_MESSAGES`]. Open
+/// messages of a dispatch that ended early are `cancelled`.
 pub async fn reasons(tx: &mut Tx, dispatch: Uuid) -> Result<Vec<Reason>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT channel, state, reason, messages, looked_at
+        "SELECT channel, state, reason, messages, counted_messages
          FROM (SELECT channel, state, reason, count(*) AS messages,
                       row_number() OVER (PARTITION BY channel, state
-                                         ORDER BY count(*) DESC, reason) AS place,
-                      CAST(sum(count(*)) OVER () AS BIGINT) AS looked_at
-               FROM (SELECT channel, state, reason
+                                         ORDER BY count(*) DESC, reason) AS rank,
+                      CAST(sum(count(*)) OVER () AS BIGINT) AS counted_messages
+               FROM (SELECT channel,
+                            CASE WHEN state IN ('pending', 'waiting')
+                                      AND (SELECT state FROM dispatches WHERE id = $1)
+                                          IN ('failed', 'cancelled')
+                                 THEN 'cancelled' ELSE state END AS state, reason
                      FROM (SELECT channel, state, reason FROM messages
                            WHERE dispatch_id = $1 ORDER BY part DESC LIMIT $4) AS scanned
                      WHERE reason IS NOT NULL LIMIT $2) AS latest
                GROUP BY channel, state, reason) AS counted
-         WHERE place <= $3 ORDER BY channel, state, place",
+         WHERE rank <= $3 ORDER BY channel, state, rank",
     )
     .bind(dispatch).bind(MAX_COUNTED_MESSAGES).bind(MAX_SHOWN_REASONS).bind(MAX_SCANNED_MESSAGES)
     .fetch_all(c).await?))

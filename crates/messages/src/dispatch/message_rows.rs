@@ -108,24 +108,24 @@ pub(super) async fn settle(
                 // The limit forces an index lookup for each message; without it, the planner scans
                 // all messages while there are no statistics. IS TRUE forces the index by users:
                 // with the other one, a new dispatch without statistics would scan all messages for
-                // each. Skips messages that another transaction has changed meanwhile: their place
-                // differs then, or, if PostgreSQL does not check places again, their state. The
+                // each. Skips messages that another transaction has changed meanwhile: their
+                // location differs then, or, if PostgreSQL does not check it again, their state. The
                 // state is in a CASE, for which the planner has no statistics: if it knew that few
                 // messages are open, it would start with all of them, and look up all settled ones
                 // for each.
                 "UPDATE messages
                  SET state = new.state, attempts = messages.attempts + 1, next_at = new.next_at,
                      sent_at = new.sent_at, reason = new.reason
-                 FROM (SELECT found.place, settled.*
+                 FROM (SELECT found.location, settled.*
                        FROM unnest($3::uuid[], $4::text[], $5::text[], $6::bigint[],
                                    $7::bigint[], $8::text[])
                             AS settled (service_id, channel, state, next_at, sent_at, reason)
                        CROSS JOIN LATERAL (
-                           SELECT ctid AS place FROM messages
+                           SELECT ctid AS location FROM messages
                            WHERE workspace_id = $1 AND service_id = settled.service_id
                              AND (dispatch_id = $2) IS TRUE AND channel = settled.channel
                            LIMIT 1) AS found) AS new
-                 WHERE messages.ctid = new.place
+                 WHERE messages.ctid = new.location
                    AND CASE WHEN messages.state = 'cancelled' THEN new.state <> 'waiting'
                             ELSE messages.state IN ('pending', 'waiting') END
                  RETURNING messages.service_id, messages.channel, messages.state",
@@ -219,19 +219,40 @@ pub(super) async fn next_open(
     .bind(dispatch).bind(part).fetch_one(c).await?))
 }
 
-/// Gives up the open messages of a part; returns their channels.
+/// Locks the messages of a part that have no outcome, in the order in which [`settle`] and reports
+/// change them: a worker that lost the part may still store outcomes. SQLite has one writer anyway.
+async fn lock_unsettled(tx: &mut Tx, dispatch: Uuid, part: i64) -> Result<(), StoreError> {
+    if let Tx::Postgres(tx) = tx {
+        sqlx::query(
+            "SELECT 1 FROM messages
+             WHERE dispatch_id = $1 AND part = $2 AND state IN ('pending', 'waiting', 'cancelled')
+             ORDER BY service_id, array_position($3, channel) FOR UPDATE",
+        )
+        .bind(dispatch)
+        .bind(part)
+        .bind(Channel::ALL.map(Channel::name))
+        .execute(&mut **tx)
+        .await?;
+    }
+    Ok(())
+}
+
+/// Gives up the open messages of a part, except that [`MAY_HAVE_BEEN_SENT`] stays their reason;
+/// returns their channels.
 pub(super) async fn fail_open(
     tx: &mut Tx,
     dispatch: Uuid,
     part: i64,
     reason: &str,
 ) -> Result<Vec<Channel>, StoreError> {
+    lock_unsettled(tx, dispatch, part).await?;
     Ok(on!(tx, c => sqlx::query_scalar(
-        "UPDATE messages SET state = 'failed', next_at = NULL, reason = $3
+        "UPDATE messages SET state = 'failed', next_at = NULL,
+                             reason = CASE WHEN reason = $4 THEN reason ELSE $3 END
          WHERE dispatch_id = $1 AND part = $2 AND state IN ('pending', 'waiting')
          RETURNING channel",
     )
-    .bind(dispatch).bind(part).bind(reason).fetch_all(c).await?))
+    .bind(dispatch).bind(part).bind(reason).bind(MAY_HAVE_BEEN_SENT).fetch_all(c).await?))
 }
 
 /// The reason of messages whose last worker may have sent them without storing their outcome
@@ -240,14 +261,15 @@ pub(super) const MAY_HAVE_BEEN_SENT: &str =
     "its worker was lost or stopped: the message may have been sent";
 
 /// Gives this reason to the messages of a part that its last worker may have sent without storing
-/// it: all without an outcome, except those whose next attempt is not due. It stays until the message
-/// gets an outcome, also if its dispatch is cancelled before that.
+/// it: all without an outcome, except those whose next attempt is not due. It stays until a worker
+/// stores an outcome, also if the message is given up before that.
 pub(super) async fn mark_uncertain(
     tx: &mut Tx,
     dispatch: Uuid,
     part: i64,
     now: i64,
 ) -> Result<(), StoreError> {
+    lock_unsettled(tx, dispatch, part).await?;
     execute!(
         tx,
         sqlx::query(
@@ -263,25 +285,12 @@ pub(super) async fn mark_uncertain(
     Ok(())
 }
 
-/// Gives up the open messages of a dispatch that ends early, so that they count for nothing.
-pub(super) async fn cancel_open(tx: &mut Tx, dispatch: Uuid) -> Result<(), StoreError> {
-    execute!(
-        tx,
-        sqlx::query(
-            "UPDATE messages SET state = 'cancelled', next_at = NULL
-             WHERE dispatch_id = $1 AND state IN ('pending', 'waiting')",
-        )
-        .bind(dispatch)
-    );
-    Ok(())
-}
-
-/// The same for one part.
-pub(super) async fn cancel_open_of_part(
-    tx: &mut Tx,
-    dispatch: Uuid,
-    part: i64,
-) -> Result<(), StoreError> {
+/// Gives up the open messages of a part whose dispatch ended early. Those of parts without a worker
+/// keep their state: the state of their dispatch gives them up ([`MessageOutcome::from_row`]).
+///
+/// [`MessageOutcome::from_row`]: super::state::MessageOutcome::from_row
+pub(super) async fn cancel_open(tx: &mut Tx, dispatch: Uuid, part: i64) -> Result<(), StoreError> {
+    lock_unsettled(tx, dispatch, part).await?;
     execute!(
         tx,
         sqlx::query(
@@ -316,7 +325,8 @@ pub(super) async fn lock_capping(
 }
 
 /// When users were sent campaign messages since a time, or are being sent them: by user, with the
-/// channel. Ignores `dispatch`, because its messages are not sent twice.
+/// channel. Ignores the dispatch of the part, because its messages are not sent twice, and open
+/// messages of dispatches that have ended, because these are given up.
 pub(super) async fn sent_since(
     tx: &mut Tx,
     context: PartContext,
@@ -334,7 +344,10 @@ pub(super) async fn sent_since(
                      SELECT service_id, channel, created_at FROM messages
                      WHERE workspace_id = $1 AND service_id = wanted.service_id
                        AND created_at > $3 AND campaign_id IS NOT NULL AND dispatch_id <> $4
-                       AND state IN ('pending', 'waiting', 'sent', 'delivered', 'bounced')
+                       AND (state IN ('sent', 'delivered', 'bounced')
+                            OR state IN ('pending', 'waiting')
+                               AND (SELECT finished_at FROM dispatches
+                                    WHERE dispatches.id = messages.dispatch_id) IS NULL)
                      OFFSET 0) AS found",
             )
             .bind(context.workspace)
@@ -350,7 +363,10 @@ pub(super) async fn sent_since(
                  FROM json_each($2) AS wanted CROSS JOIN messages
                  WHERE workspace_id = $1 AND service_id = unhex(wanted.value, '-')
                    AND created_at > $3 AND campaign_id IS NOT NULL AND dispatch_id <> $4
-                   AND state IN ('pending', 'waiting', 'sent', 'delivered', 'bounced')",
+                   AND (state IN ('sent', 'delivered', 'bounced')
+                        OR state IN ('pending', 'waiting')
+                           AND (SELECT finished_at FROM dispatches
+                                WHERE dispatches.id = messages.dispatch_id) IS NULL)",
             )
             .bind(context.workspace)
             .bind(to_json(users)?)

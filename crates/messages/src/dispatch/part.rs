@@ -65,11 +65,16 @@ pub async fn run(
         give_up(app, claim, None).await?;
         return Ok(());
     }
-    let pause = match work_on(engine, claim, stop).await {
+    let result = work_on(engine, claim, stop).await;
+    // The next attempt may have the number of this one, so it would not mark them.
+    if matches!(result, Err(DispatchError::Unsettled(_))) && !stop.is_cancelled() {
+        mark_uncertain(app, claim).await?;
+    }
+    let pause = match result {
         // Whoever has the fewest running parts is next.
         Err(DispatchError::TurnOver) => Duration::ZERO,
         // Temporary failures do not count as attempts.
-        Err(DispatchError::Store(error))
+        Err(DispatchError::Store(error) | DispatchError::Unsettled(error))
             if error.can_retry() && !error.needs_newer_version() && !stop.is_cancelled() =>
         {
             tracing::warn!(%error, "dispatch part failed; retrying");
@@ -131,8 +136,8 @@ async fn settle_ended(
     Ok(())
 }
 
-/// Marks the messages that the last worker of the part may have sent without storing their outcome.
-/// Repeats have no effect.
+/// Marks the messages that the last worker of the part may have sent without storing their outcome;
+/// that may be this worker. Repeats have no effect.
 async fn mark_uncertain(app: &App, claim: &Claim) -> Result<(), DispatchError> {
     let mut tx = app.store.write().await?;
     let Some(part) = find(&mut tx, claim).await? else { return Ok(()) };
@@ -324,6 +329,10 @@ impl Work {
                 Err(DispatchError::Lost) => {
                     self.settle(settled).await?;
                     return Err(DispatchError::Lost);
+                }
+                // They were sent.
+                Err(DispatchError::Store(error)) if !settled.is_empty() => {
+                    return Err(DispatchError::Unsettled(error));
                 }
                 result => return result,
             }

@@ -30,8 +30,8 @@ pub(super) enum Recipients {
     UserRange(Position, Position),
 }
 
-/// No position.
-const NONE: Position = Position { slice: 0, service_id: Uuid::nil() };
+/// The position of a part with listed users.
+const NO_POSITION: Position = Position { slice: 0, service_id: Uuid::nil() };
 
 pub(super) async fn insert_named(
     tx: &mut Tx,
@@ -54,8 +54,8 @@ pub(super) async fn insert_named(
         .bind(to_json(users))
         .bind(job)
         .bind(item)
-        .bind(NONE.slice)
-        .bind(NONE.service_id)
+        .bind(NO_POSITION.slice)
+        .bind(NO_POSITION.service_id)
     );
     Ok(())
 }
@@ -233,38 +233,28 @@ pub(super) async fn count(
     Ok(())
 }
 
-/// The parts of a dispatch whose last worker stopped, and returned its claim without settling them.
-pub(super) async fn returned_unsettled(
-    tx: &mut Tx,
-    dispatch: Uuid,
-) -> Result<Vec<i64>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_scalar(
-        "SELECT item FROM claims
-         WHERE kind = $2 AND job = $1 AND owner IS NULL AND attempt > 0
-         UNION ALL
-         SELECT named.part FROM dispatch_parts named
-         JOIN claims ON claims.kind = $3
-          AND claims.job = named.claim_job AND claims.item = named.claim_item
-         WHERE named.dispatch_id = $1 AND claims.owner IS NULL AND claims.attempt > 0",
+/// Withdraws the claims of a dispatch's parts that no worker holds. Returns the parts whose last
+/// worker stopped, and returned its claim without settling them.
+pub(super) async fn withdraw_unheld(tx: &mut Tx, dispatch: Uuid) -> Result<Vec<i64>, StoreError> {
+    // The statements that delete also report the attempts: a claim that a worker returns meanwhile
+    // either is reported, or stays for the next worker.
+    let mut withdrawn: Vec<(i64, i32)> = on!(&mut *tx, c => sqlx::query_as(
+        "DELETE FROM claims WHERE kind = $2 AND job = $1 AND owner IS NULL
+         RETURNING item, attempt",
     )
-    .bind(dispatch).bind(kinds::DISPATCH_PART.name()).bind(kinds::DISPATCH_NAMED.name())
-    .fetch_all(c).await?))
-}
-
-/// Withdraws the claims for named users of a dispatch that no worker holds.
-pub(super) async fn withdraw_unheld_named(tx: &mut Tx, dispatch: Uuid) -> Result<(), StoreError> {
-    execute!(
-        tx,
-        sqlx::query(
-            "DELETE FROM claims
-             WHERE kind = $2 AND owner IS NULL
-               AND (job, item) IN (SELECT claim_job, claim_item FROM dispatch_parts
-                                   WHERE dispatch_id = $1 AND claim_item IS NOT NULL)",
-        )
-        .bind(dispatch)
-        .bind(kinds::DISPATCH_NAMED.name())
-    );
-    Ok(())
+    .bind(dispatch).bind(kinds::DISPATCH_PART.name()).fetch_all(c).await?);
+    let named: Vec<(i64, i32)> = on!(tx, c => sqlx::query_as(
+        "DELETE FROM claims
+         WHERE kind = $2 AND owner IS NULL
+           AND (job, item) IN (SELECT claim_job, claim_item FROM dispatch_parts
+                               WHERE dispatch_id = $1 AND claim_item IS NOT NULL)
+         RETURNING (SELECT part FROM dispatch_parts
+                    WHERE claim_job = claims.job AND claim_item = claims.item), attempt",
+    )
+    .bind(dispatch).bind(kinds::DISPATCH_NAMED.name()).fetch_all(c).await?);
+    withdrawn.extend(named);
+    let returned = withdrawn.into_iter().filter(|(_, attempt)| *attempt > 0);
+    Ok(returned.map(|(part, _)| part).collect())
 }
 
 pub(super) async fn mark_done(tx: &mut Tx, dispatch: Uuid, part: i64) -> Result<(), StoreError> {

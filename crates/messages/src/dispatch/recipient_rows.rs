@@ -8,6 +8,7 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::message_rows::MAY_HAVE_BEEN_SENT;
+use super::sent_to::ShownRecipients;
 use super::state::MessageOutcome;
 use crate::order::{Kind, PastRecipients};
 use gateway::workspaces::Channel;
@@ -145,7 +146,7 @@ fn state_list(outcomes: &[MessageOutcome], ended_early: bool) -> String {
 /// Number of a dispatch's messages by outcome.
 pub struct CountedOutcomes {
     pub by_outcome: Vec<(MessageOutcome, i64)>,
-    /// Those of the cancelled ones that a lost worker may have sent.
+    /// Those of the cancelled and failed ones that a lost worker may have sent.
     pub may_have_been_sent: i64,
 }
 
@@ -174,10 +175,11 @@ pub async fn count_outcomes(
     let count = |outcome| -> (MessageOutcome, i64) {
         (outcome, with_outcome(outcome).map(|(_, count, _)| count).sum())
     };
-    let cancelled = with_outcome(MessageOutcome::Cancelled);
+    let given_up = [MessageOutcome::Cancelled, MessageOutcome::Failed];
+    let given_up = given_up.into_iter().flat_map(with_outcome);
     Ok(Some(CountedOutcomes {
         by_outcome: MessageOutcome::ALL.map(count).into(),
-        may_have_been_sent: cancelled.map(|(_, _, uncertain)| uncertain).sum(),
+        may_have_been_sent: given_up.map(|(_, _, uncertain)| uncertain).sum(),
     }))
 }
 
@@ -250,7 +252,7 @@ pub struct SendToRecipients {
     /// Milliseconds since the epoch.
     pub accepted_at: i64,
     /// The outcomes of the earlier dispatch's messages.
-    pub outcomes: Vec<MessageOutcome>,
+    pub outcomes: Vec<String>,
 }
 
 /// The dispatches to the recipients of an earlier dispatch of a workspace, which was accepted at
@@ -271,7 +273,7 @@ pub async fn sends_to_recipients(
     let sends: Vec<(Uuid, i64, Option<String>)> = on!(tx, c => sqlx::query_as(sql)
         .bind(workspace).bind(since).bind(Kind::Send.name()).fetch_all(c).await?);
     let to_earlier = |(id, accepted_at, past): (Uuid, i64, Option<String>)| {
-        let past: PastRecipients = serde_json::from_str(&past?).ok()?;
+        let past: ShownRecipients = serde_json::from_str(&past?).ok()?;
         let outcomes = past.outcomes;
         (past.dispatch_id == earlier).then_some(SendToRecipients { id, accepted_at, outcomes })
     };
@@ -326,7 +328,7 @@ pub(super) async fn users_of_part(
 }
 
 /// Whether a user is a recipient.
-pub(super) async fn is_recipient(
+pub(super) async fn is_past_recipient(
     tx: &mut Tx,
     workspace: i32,
     past: &PastRecipients,

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::left_out::LeftOut;
 use super::recipient_rows;
 use super::report::Report;
-use super::state::OutcomeCounts;
+use super::state::{MessageTotals, OutcomeCounts};
 use crate::MessageId;
 use gateway::workspaces::Channel;
 use store::to_json;
@@ -159,18 +159,10 @@ pub struct SendTotals {
     pub dispatches: i64,
     /// Users that the dispatches read, once for each dispatch.
     pub users: i64,
-    /// Messages by outcome.
-    pub sent: i64,
-    pub unreachable: i64,
-    pub aborted: i64,
-    pub failed: i64,
-    pub bounced: i64,
+    pub messages: MessageTotals,
     pub left_out: LeftOut,
 }
-from_row! {
-    SendTotals { dispatches, users, sent, unreachable, aborted, failed, bounced }
-    flatten { left_out }
-}
+from_row! { SendTotals { dispatches, users } flatten { messages, left_out } }
 
 /// Maximum number of dispatches that are added up: each purchase may start one.
 pub const MAX_SUMMED_DISPATCHES: i64 = 10_000;

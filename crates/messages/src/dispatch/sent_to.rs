@@ -1,11 +1,10 @@
 //! The audience of a dispatch, for lists in which a person looks for one send of many.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::state::MessageOutcome;
-use crate::order::PastRecipients;
+use gateway::workspaces::segments;
 use store::documents;
 
 /// The users that a dispatch is for.
@@ -29,15 +28,22 @@ pub struct DispatchAudience {
     pub dispatch_id: Option<String>,
     /// The outcomes of the earlier dispatch's messages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<String>")]
-    pub outcomes: Vec<MessageOutcome>,
+    pub outcomes: Vec<String>,
+}
+
+/// [`PastRecipients`](crate::order::PastRecipients) to show, also if a newer release wrote outcomes
+/// that this one does not know.
+#[derive(Debug, Deserialize)]
+pub(super) struct ShownRecipients {
+    pub dispatch_id: Uuid,
+    pub outcomes: Vec<String>,
 }
 
 impl DispatchAudience {
     fn new(
         segment_id: Option<Uuid>,
         is_limited: bool,
-        past: Option<PastRecipients>,
+        past: Option<ShownRecipients>,
         is_listed: bool,
     ) -> Self {
         let kind = match past {
@@ -51,6 +57,14 @@ impl DispatchAudience {
             past.map(|past| (past.dispatch_id.simple().to_string(), past.outcomes)).unzip();
         let outcomes = outcomes.unwrap_or_default();
         Self { kind, segment_id, segment_name: None, is_limited, dispatch_id, outcomes }
+    }
+
+    /// With the name of the built-in segment, which has no row, if it is for this one.
+    fn with_built_in_name(mut self, workspace: i32) -> Self {
+        if self.segment_id == Some(segments::all_users_id(workspace)) {
+            self.segment_name = Some(segments::ALL_USERS.to_owned());
+        }
+        self
     }
 
     /// In one line, for a table.
@@ -82,7 +96,12 @@ macro_rules! read_from {
                     past.map(read).transpose()?,
                     row.try_get("is_listed")?,
                 );
-                Ok(Self { segment_name: row.try_get("segment_name")?, ..audience })
+                let segment_name: Option<String> = row.try_get("segment_name")?;
+                let workspace: i32 = row.try_get("workspace_id")?;
+                Ok(match segment_name {
+                    Some(name) => Self { segment_name: Some(name), ..audience },
+                    None => audience.with_built_in_name(workspace),
+                })
             }
         }
     };
@@ -92,14 +111,23 @@ read_from!(sqlx::sqlite::SqliteRow);
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
+    fn a_send_to_all_users_has_the_name_of_their_segment() {
+        let to = |segment| DispatchAudience::new(Some(segment), false, None, false);
+        let all = to(segments::all_users_id(7)).with_built_in_name(7);
+        assert_eq!(all.in_words(), "segment All users");
+        assert_eq!(to(Uuid::nil()).with_built_in_name(7).segment_name, None);
+    }
+
+    #[test]
     fn each_target_has_its_type() {
-        let past = PastRecipients {
-            dispatch_id: Uuid::nil(),
-            outcomes: vec![MessageOutcome::Sent, MessageOutcome::Delivered],
-        };
+        // The second outcome is that of a newer release.
+        let past = json!({ "dispatch_id": Uuid::nil(), "outcomes": ["sent", "opened"] });
+        let past: ShownRecipients = serde_json::from_value(past).unwrap();
         let segment = Some(Uuid::nil());
         for (segment, is_limited, past, is_listed, kind) in [
             (None, false, None, false, "all"),
@@ -112,6 +140,8 @@ mod tests {
         ] {
             let audience = DispatchAudience::new(segment, is_limited, past, is_listed);
             assert_eq!((audience.kind, audience.is_limited), (kind, is_limited));
+            let outcomes: &[&str] = if kind == "recipients" { &["sent", "opened"] } else { &[] };
+            assert_eq!(audience.outcomes, outcomes);
             assert!(audience.in_words().starts_with(kind));
             let named = DispatchAudience { segment_name: Some("Gold".into()), ..audience };
             assert_eq!(named.in_words().starts_with("segment Gold"), kind == "segment");

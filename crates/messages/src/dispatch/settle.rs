@@ -69,7 +69,8 @@ pub(super) async fn settle(
 }
 
 /// Stores the outcomes of messages, with retries for as long as a lease, because a message without
-/// a stored outcome is sent again. Needs no claim: the messages were sent.
+/// a stored outcome is sent again. Needs no claim: the messages were sent. The error is
+/// [`DispatchError::Unsettled`].
 pub(super) async fn store_outcomes(
     engine: &Engine,
     order: &Order,
@@ -93,6 +94,7 @@ pub(super) async fn store_outcomes(
             Err(DispatchError::Store(error)) if error.can_retry() && tries.again().await => {
                 tracing::warn!(%error, "cannot store the status of messages; retrying");
             }
+            Err(DispatchError::Store(error)) => return Err(DispatchError::Unsettled(error)),
             stored => {
                 fail_point!("dispatch::settled");
                 emit(engine, context, &stored?, &reasons);

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use gateway::workspaces::Channel;
-use store::text_enum;
+use store::{from_row, text_enum};
 
 text_enum! {
     /// The state of a dispatch.
@@ -111,6 +113,17 @@ impl MessageOutcome {
         }
     }
 }
+
+/// Number of messages by outcome, as their channels first reported it: of one dispatch or several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MessageTotals {
+    pub sent: i64,
+    pub unreachable: i64,
+    pub aborted: i64,
+    pub failed: i64,
+    pub bounced: i64,
+}
+from_row! { MessageTotals { sent, unreachable, aborted, failed, bounced } }
 
 /// Number of messages by outcome, added to a row of statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::left_out::LeftOut;
 use super::message_rows::MAY_HAVE_BEEN_SENT;
 use super::sent_to::DispatchAudience;
-use super::state::State;
+use super::state::{MessageTotals, State};
 use crate::order::Kind;
 use kit::clock::{serialize_optional_time, serialize_time};
 use store::{StoreError, Tx, from_row, on};
@@ -41,12 +41,8 @@ pub struct DispatchSummary {
     pub matched: Option<i64>,
     pub parts: i64,
     pub parts_left: i64,
-    /// Messages by outcome.
-    pub sent: i64,
-    pub unreachable: i64,
-    pub aborted: i64,
-    pub failed: i64,
-    pub bounced: i64,
+    #[serde(flatten)]
+    pub messages: MessageTotals,
     pub left_out: LeftOut,
     #[serde(serialize_with = "serialize_time")]
     pub accepted_at: i64,
@@ -58,9 +54,8 @@ pub struct DispatchSummary {
 from_row! {
     DispatchSummary {
         id, workspace, kind, state, campaign_id, campaign, send_id, request_id, note, users, walked,
-        matched, parts, parts_left, sent, unreachable, aborted, failed, bounced, accepted_at,
-        started_at, finished_at,
-    } flatten { audience, left_out }
+        matched, parts, parts_left, accepted_at, started_at, finished_at,
+    } flatten { audience, messages, left_out }
 }
 
 impl DispatchSummary {
@@ -102,31 +97,33 @@ macro_rules! shown_state {
 }
 pub use shown_state;
 
-/// The dispatches of a table that match a condition, as [`DispatchSummary`].
-fn listed(tx: &Tx, table: &str, condition: &str) -> AssertSqlSafe<String> {
+/// The query for the dispatches of a table that match a condition, as [`DispatchSummary`].
+fn summaries_sql(tx: &Tx, table: &str, condition: &str) -> AssertSqlSafe<String> {
     let shown = shown_state!("dispatches.state", "dispatches.id");
     // Only what a list shows of an order: its messages and its audience may be large. PostgreSQL
-    // reads no JSON with a NUL character, which a message may have.
-    let field = |path: &[&str]| {
-        if tx.is_postgres() {
-            let order = r"replace(d.order_json, '\u0000', '\u0001')::json";
-            format!("({order} #>> '{{{}}}')", path.join(","))
-        } else {
-            format!("(d.order_json ->> '$.{}')", path.join("."))
-        }
-    };
-    let (send_id, segment) = (field(&["send_id"]), field(&["target", "segment_id"]));
-    let (audience, past) = (field(&["target", "audience"]), field(&["target", "recipients_of"]));
-    let segment_uuid = if tx.is_postgres() {
-        format!("CAST({segment} AS uuid)")
+    // parses it once here, and reads no JSON with a NUL character, which a message may have; SQLite
+    // keeps the latest parsed texts.
+    let orders = if tx.is_postgres() {
+        r"SELECT d.id, sent.send_id, target.segment_id, target.recipients_of,
+                 CAST(target.segment_id AS uuid) AS segment, target.audience IS NOT NULL AS is_limited
+          FROM d
+          CROSS JOIN LATERAL json_to_record(replace(d.order_json, '\u0000', '\u0001')::json)
+              AS sent (send_id TEXT, target JSON)
+          CROSS JOIN LATERAL json_to_record(sent.target)
+              AS target (segment_id TEXT, audience TEXT, recipients_of TEXT)"
     } else {
-        format!("unhex({segment}, '-')")
+        "SELECT id, order_json ->> '$.send_id' AS send_id,
+                order_json ->> '$.target.segment_id' AS segment_id,
+                order_json ->> '$.target.recipients_of' AS recipients_of,
+                unhex(order_json ->> '$.target.segment_id', '-') AS segment,
+                order_json ->> '$.target.audience' IS NOT NULL AS is_limited
+         FROM d"
     };
     AssertSqlSafe(format!(
         "WITH d AS (
              SELECT dispatches.*, workspaces.name AS workspace, {shown} AS shown_state
              FROM {table} LEFT JOIN workspaces ON workspaces.id = dispatches.workspace_id
-             WHERE {condition}), p AS (
+             WHERE {condition}), orders AS ({orders}), p AS (
              SELECT dispatch_id, sum(walked) AS walked, sum(sent) AS sent,
                     sum(unreachable) AS unreachable, sum(aborted) AS aborted,
                     sum(failed) AS failed, sum(bounced) AS bounced,
@@ -135,12 +132,12 @@ fn listed(tx: &Tx, table: &str, condition: &str) -> AssertSqlSafe<String> {
                     sum(capped) AS capped
              FROM dispatch_parts WHERE dispatch_id IN (SELECT id FROM d)
              GROUP BY dispatch_id)
-         SELECT d.id, d.workspace, d.kind, d.shown_state AS state, d.campaign_id,
-                campaigns.name AS campaign, {send_id} AS send_id, {segment} AS segment_id,
+         SELECT d.id, d.workspace_id, d.workspace, d.kind, d.shown_state AS state, d.campaign_id,
+                campaigns.name AS campaign, orders.send_id, orders.segment_id,
                 (SELECT segments.name FROM segments
                  WHERE segments.workspace_id = d.workspace_id
-                   AND segments.id = {segment_uuid}) AS segment_name,
-                {audience} IS NOT NULL AS is_limited, {past} AS recipients_of,
+                   AND segments.id = orders.segment) AS segment_name,
+                orders.is_limited, orders.recipients_of,
                 EXISTS (SELECT 1 FROM dispatch_parts
                         WHERE dispatch_id = d.id AND part = 1 AND named IS NOT NULL) AS is_listed,
                 d.request_id, d.note,
@@ -162,7 +159,7 @@ fn listed(tx: &Tx, table: &str, condition: &str) -> AssertSqlSafe<String> {
                 CAST(COALESCE(p.capped, 0) AS BIGINT) AS capped,
                 d.accepted_at, d.started_at,
                 CASE WHEN d.shown_state <> 'cancelling' THEN d.finished_at END AS finished_at
-         FROM d LEFT JOIN p ON p.dispatch_id = d.id
+         FROM d JOIN orders ON orders.id = d.id LEFT JOIN p ON p.dispatch_id = d.id
          LEFT JOIN campaigns ON campaigns.workspace_id = d.workspace_id
                             AND campaigns.id = d.campaign_id
          ORDER BY d.accepted_at DESC, d.id DESC"
@@ -243,7 +240,7 @@ pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<DispatchPage, StoreErr
         )
     };
     let shown = shown_state!("dispatches.state", "dispatches.id");
-    let sql = listed(
+    let sql = summaries_sql(
         tx,
         &format!("({}) AS dispatches", scanned("*", "LIMIT $8")),
         &format!(
@@ -272,7 +269,7 @@ pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<DispatchPage, StoreErr
 }
 
 pub async fn summary(tx: &mut Tx, id: Uuid) -> Result<Option<DispatchSummary>, StoreError> {
-    let sql = listed(tx, "dispatches", "dispatches.id = $1");
+    let sql = summaries_sql(tx, "dispatches", "dispatches.id = $1");
     Ok(on!(tx, c => sqlx::query_as(sql).bind(id).fetch_optional(c).await?))
 }
 
@@ -282,7 +279,8 @@ pub async fn summary_of_workspace(
     workspace: i32,
     id: Uuid,
 ) -> Result<Option<DispatchSummary>, StoreError> {
-    let sql = listed(tx, "dispatches", "dispatches.id = $1 AND dispatches.workspace_id = $2");
+    let sql =
+        summaries_sql(tx, "dispatches", "dispatches.id = $1 AND dispatches.workspace_id = $2");
     Ok(on!(tx, c => sqlx::query_as(sql).bind(id).bind(workspace).fetch_optional(c).await?))
 }
 
@@ -294,7 +292,7 @@ pub struct UnsentMessages {
     /// Given up, because the dispatch ended early. While it is cancelling, those in flight are
     /// among them.
     pub cancelled: i64,
-    /// Those of the cancelled ones that a lost worker may have sent.
+    /// Those of the cancelled and failed ones that a lost worker may have sent.
     pub may_have_been_sent: i64,
 }
 from_row! { UnsentMessages { waiting, cancelled, may_have_been_sent } }
@@ -303,13 +301,15 @@ from_row! { UnsentMessages { waiting, cancelled, may_have_been_sent } }
 /// last worker was lost before it could store that.
 pub async fn unsent_messages(tx: &mut Tx, id: Uuid) -> Result<UnsentMessages, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT count(CASE WHEN NOT is_ended THEN 1 END) AS waiting,
-                count(CASE WHEN is_ended THEN 1 END) AS cancelled,
-                count(CASE WHEN is_ended AND reason = $2 THEN 1 END) AS may_have_been_sent
-         FROM (SELECT dispatches.state IN ('failed', 'cancelled') AS is_ended, messages.reason
+        "SELECT count(CASE WHEN NOT is_failed AND NOT is_ended THEN 1 END) AS waiting,
+                count(CASE WHEN NOT is_failed AND is_ended THEN 1 END) AS cancelled,
+                count(CASE WHEN (is_failed OR is_ended) AND reason = $2 THEN 1 END)
+                    AS may_have_been_sent
+         FROM (SELECT dispatches.state IN ('failed', 'cancelled') AS is_ended,
+                      messages.state = 'failed' AS is_failed, messages.reason
                FROM messages JOIN dispatches ON dispatches.id = messages.dispatch_id
                WHERE messages.dispatch_id = $1
-                 AND messages.state IN ('pending', 'waiting', 'cancelled')) AS unsent",
+                 AND messages.state IN ('pending', 'waiting', 'cancelled', 'failed')) AS unsent",
     )
     .bind(id).bind(MAY_HAVE_BEEN_SENT).fetch_one(c).await?))
 }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{EXAMPLE, TAG};
 use crate::api::DISPATCH_ID;
 use crate::app::App;
-use crate::dispatch::state::State;
+use crate::dispatch::state::{MessageTotals, State};
 use crate::dispatch::{self, DispatchAudience, DispatchSummary, Filter, LeftOut, ListPosition};
 use crate::order::Kind;
 use gateway::formats::schema_of;
@@ -173,16 +173,22 @@ struct CheckedUsers {
 /// Messages by outcome, as the channels first reported it. Each counts once.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct MessageCounts {
-    pub sent: i64,
-    pub bounced: i64,
-    pub unreachable: i64,
-    pub aborted: i64,
-    pub failed: i64,
+    sent: i64,
+    bounced: i64,
+    unreachable: i64,
+    aborted: i64,
+    failed: i64,
+}
+
+impl From<MessageTotals> for MessageCounts {
+    fn from(totals: MessageTotals) -> Self {
+        let MessageTotals { sent, bounced, unreachable, aborted, failed } = totals;
+        Self { sent, bounced, unreachable, aborted, failed }
+    }
 }
 
 impl From<DispatchSummary> for Dispatch {
     fn from(summary: DispatchSummary) -> Self {
-        let DispatchSummary { sent, bounced, unreachable, aborted, failed, .. } = summary;
         Self {
             dispatch_id: summary.id.simple().to_string(),
             state: summary.state,
@@ -197,7 +203,7 @@ impl From<DispatchSummary> for Dispatch {
                 matched: summary.matched,
             },
             left_out: summary.left_out,
-            messages: MessageCounts { sent, bounced, unreachable, aborted, failed },
+            messages: summary.messages.into(),
             accepted_at: summary.accepted_at,
             started_at: summary.started_at,
             finished_at: summary.finished_at,

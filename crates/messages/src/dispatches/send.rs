@@ -23,9 +23,14 @@ use gateway::idempotency::{self, Begun, Received, StoredResponse};
 use gateway::workspaces::settings;
 use gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes};
 use kit::fail_point;
+use runtime::audit::{self, Entry};
 use store::Tx;
 
 const PERMISSION: &str = "messages.dispatches.send";
+
+/// The action in the audit log.
+pub const SEND_ACTION: &str = "dispatch.send";
+
 const ROUTE: &str = "/messages/dispatches/{dispatch_id}/send";
 
 pub(super) fn routes() -> Routes<App> {
@@ -82,7 +87,10 @@ async fn send(
     let checked = check(&app, workspace.id, id, body.object_in_place(&app)?).await;
     let key = key.map(|key| key.within(&id.simple().to_string()));
     let past = (workspace.id, id);
-    send_once(&app, past, checked, (key, body.as_bytes()), request_id).await
+    // Written with the send.
+    caller.record_nothing();
+    let entry = caller.entry(SEND_ACTION, "", json!({}));
+    send_once(&app, past, checked, (key, body.as_bytes()), request_id, entry).await
 }
 
 /// The key of a command that sends the same request to the recipients of a workspace's dispatch:
@@ -92,14 +100,29 @@ pub fn key(workspace: i32, dispatch: Uuid, value: &str) -> Result<IdempotencyKey
     Ok(key.within(&dispatch.simple().to_string()))
 }
 
-/// Begins the dispatch of a checked request, in one transaction with the response; with the key of
-/// an earlier request with the same body, returns its response.
+/// The response to an earlier request with this key and body, if there is one; changes nothing.
+pub async fn first_response(
+    app: &App,
+    key: &IdempotencyKey,
+    body: &[u8],
+) -> Result<Option<StoredResponse>, ApiError> {
+    // A turn that is dropped leaves nothing.
+    Ok(match idempotency::begin_change(app, Some(key.clone()), body).await? {
+        Begun::Replay(response) => Some(response),
+        Begun::Turn(_) => None,
+    })
+}
+
+/// Begins the dispatch of a checked request, in one transaction with the response and with `entry` of
+/// the audit log, whose object is the new dispatch; with the key of an earlier request with the same
+/// body, returns its response.
 pub async fn send_once(
     app: &App,
     (workspace, dispatch): (i32, Uuid),
     checked: Result<CheckedSend, ApiError>,
     (key, body): (Option<IdempotencyKey>, &[u8]),
     request_id: &str,
+    mut entry: Entry,
 ) -> Result<StoredResponse, ApiError> {
     let mut turn = match idempotency::begin_change(app, key, body).await? {
         Begun::Replay(response) => return Ok(response),
@@ -113,6 +136,9 @@ pub async fn send_once(
     let order = checked.order(Kind::Send, received, workspace, request_id);
     begin(&mut turn.tx, &past, &order).await?;
     let sent = Sent::new(order.dispatch_id, &checked);
+    entry.object = order.dispatch_id.simple().to_string();
+    entry.details["recipients_of"] = dispatch.simple().to_string().into();
+    audit::record(&mut turn.tx, received.at, &entry).await?;
     let response = turn.commit(StoredResponse::json(StatusCode::CREATED, &sent)?).await?;
     fail_point!("dispatch::to_recipients");
     count_accepted(Kind::Send);

@@ -157,13 +157,12 @@ impl From<dispatch::Statistics> for Variation {
 
 impl From<SendTotals> for Dispatches {
     fn from(totals: SendTotals) -> Self {
-        let SendTotals { sent, bounced, unreachable, aborted, failed, .. } = totals;
         Self {
             count: totals.dispatches,
             is_complete: totals.dispatches < MAX_SUMMED_DISPATCHES,
             users: totals.users,
             left_out: totals.left_out,
-            messages: MessageCounts { sent, bounced, unreachable, aborted, failed },
+            messages: totals.messages.into(),
         }
     }
 }

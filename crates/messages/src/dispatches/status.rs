@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::dispatch::state::State;
 use crate::dispatch::{self, DispatchSummary, MessageOutcome};
 use gateway::workspaces::Channel;
-use gateway::{self, Access, ApiError, Caller, Operation, Routes};
+use gateway::{self, Access, ApiError, Caller, NoFields, Operation, Routes};
 use store::{StoreError, Tx};
 
 const GET: &str = "messages.dispatches.get";
@@ -48,9 +48,10 @@ fn describe_cancel() -> Operation {
              they have not started, usually at once. Until all of them have an outcome, the state is \
              `cancelling`, and `may_still_be_sent` is their largest number. Then the state is \
              `cancelled`, and nothing more goes out. If a worker was lost, `may_have_been_sent` \
-             counts the cancelled messages that it may have sent. Cancelling again has no effect, \
+             counts the cancelled and failed messages that it may have sent. Cancelling again has no effect, \
              and returns the current counts.",
         )
+        .takes_no_fields()
         .returns::<Status>(StatusCode::OK, "The dispatch is cancelled.")
         .with_example(example())
         .refuses(&ended(State::Done), "The dispatch has ended");
@@ -91,17 +92,26 @@ async fn cancel(
     AppState(app): AppState<App>,
     Extension(caller): Extension<Caller>,
     DispatchId(id): DispatchId,
+    _: NoFields,
 ) -> Result<axum::Json<Status>, ApiError> {
     let mut tx = app.request_queue.write().await?;
     let found = own_dispatch(&mut tx, &caller, id).await?;
     if matches!(found.state, State::Done | State::Failed) {
         return Err(ended(found.state));
     }
+    let before = found.state;
     dispatch::cancel(&mut tx, id).await?;
     let found = own_dispatch(&mut tx, &caller, id).await?;
     // It may have ended since.
     if matches!(found.state, State::Done | State::Failed) {
         return Err(ended(found.state));
+    }
+    if matches!(before, State::Planning | State::Running) {
+        let change = ("dispatch.cancel", id.simple().to_string());
+        let states = json!({ "before": before.name(), "after": found.state.name() });
+        caller.record(&mut tx, app.clock.now_ms(), change, states).await?;
+    } else {
+        caller.record_nothing();
     }
     tx.commit().await?;
     // Not before the commit: nothing delays a cancellation.
@@ -130,8 +140,8 @@ struct Status {
     /// planning or running.
     #[serde(skip_serializing_if = "Option::is_none")]
     may_still_be_sent: Option<i64>,
-    /// Number of cancelled messages that a lost worker may have sent: their users may have them.
-    /// Absent while the dispatch is planning or running, or if it has more than a million messages.
+    /// Number of cancelled and failed messages that a lost worker may have sent: their users may have
+    /// them. Absent while the dispatch is planning or running, or if it has more than a million messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     may_have_been_sent: Option<i64>,
     /// The three most frequent reasons for each channel and outcome, of the latest 10,000 messages

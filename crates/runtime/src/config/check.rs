@@ -31,6 +31,7 @@ impl Config {
     /// The errors of these settings for `mode`.
     pub(super) fn problems(&self, mode: Mode) -> Vec<String> {
         let mut problems = self.common_problems();
+        problems.extend(self.console_problems(mode));
         match mode {
             Mode::Command => {}
             Mode::Standalone => problems.extend(self.standalone_problem()),
@@ -268,7 +269,7 @@ impl Config {
 /// Properties of librdkafka that load code from files: a settings file can lie in a folder of others.
 const LOADS_CODE: &[&str] = &["plugin.library.paths", "ssl.engine.location", "ssl.providers"];
 
-fn has_user(url: &Url) -> bool {
+pub(super) fn has_user(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 

@@ -40,6 +40,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("LONGSHORE_TRACES_HEADERS", "traces.headers"),
     ("LONGSHORE_LISTEN", "gateway.listen"),
     ("LONGSHORE_OPS_LISTEN", "ops.listen"),
+    ("LONGSHORE_CONSOLE_LISTEN", "console.listen"),
+    ("LONGSHORE_CONSOLE_PUBLIC_URL", "console.public_url"),
 ];
 
 /// Other names that the environment may contain: those of commands, and (as prefixes) those of
@@ -329,7 +331,9 @@ fn take(values: &mut Dict, path: &[String]) -> Option<(Vec<String>, Value)> {
 fn shape(setting: &str, kind: &Kind) -> &'static str {
     match setting {
         "gateway.listen" | "ops.listen" => "an address with a port, such as 127.0.0.1:8080",
+        "console.listen" => "an address with a port, such as 127.0.0.1:8081, or off",
         "public_url" => "a URL, such as https://longshore.example.com",
+        "console.public_url" => "a URL, such as https://console.example.com",
         "log_format" => "text or json",
         "data" | "database.url" | "log.url" | "log.topic_prefix" | "objects.url" | "secret_key"
         | "secret_key_old" | "traces.headers" => "a text",

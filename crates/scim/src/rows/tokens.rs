@@ -13,14 +13,14 @@ use store::{StoreError, Tx, execute, from_row, on};
 
 /// The active token of that hash.
 pub(crate) async fn token(tx: &mut Tx, hash: &[u8]) -> Result<Option<TokenMatch>, StoreError> {
-    let row: Option<(Uuid, String, bool)> = on!(tx, c => sqlx::query_as(
-        "SELECT id, allow, requires_origin FROM scim_tokens
+    let row: Option<(Uuid, String, String, bool)> = on!(tx, c => sqlx::query_as(
+        "SELECT id, name, allow, requires_origin FROM scim_tokens
          WHERE hash = $1 AND revoked_at IS NULL",
     )
     .bind(hash).fetch_optional(c).await?);
-    row.map(|(id, allow, requires_origin)| {
+    row.map(|(id, name, allow, requires_origin)| {
         let allow = parsed("scim_tokens.allow", id, &allow)?;
-        Ok(TokenMatch { id, allow, requires_origin })
+        Ok(TokenMatch { id, name, allow, requires_origin })
     })
     .transpose()
 }

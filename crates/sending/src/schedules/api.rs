@@ -154,10 +154,18 @@ async fn accept(
     if when.is_some_and(|when| when.is_past(now)) {
         return Err(ApiError::Invalid(PAST.into()));
     }
+    let is_send = when.is_none();
     let when = when.unwrap_or(When { timing: Timing::Instant, time: now });
     let canvas_id = find_canvas(&mut turn.tx, &caller, &canvas_id).await?;
-    let new = new_schedule(caller, canvas_id, when, &target, now)?;
+    let new = new_schedule(&caller, canvas_id, when, &target, now)?;
     super::insert(&mut turn.tx, &new).await?;
+    if is_send {
+        // A send has a history of its own.
+        caller.record_nothing();
+    } else {
+        let change = ("schedule.create", new.id.to_string());
+        caller.record(&mut turn.tx, now, change, new.audit_details()).await?;
+    }
     let scheduled = Scheduled {
         dispatch_id: new.dispatch_id.simple().to_string(),
         schedule_id: new.id,
@@ -169,7 +177,7 @@ async fn accept(
 }
 
 fn new_schedule(
-    caller: Caller,
+    caller: &Caller,
     canvas_id: Uuid,
     when: When,
     target: &Target,
@@ -184,7 +192,7 @@ fn new_schedule(
         canvas_id: Some(canvas_id),
         when,
         request: target,
-        request_id: caller.request_id,
+        request_id: caller.request_id.clone(),
         created_at: now,
     })
 }

@@ -19,6 +19,7 @@ use gateway::workspaces::settings;
 use gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields,
 };
+use kit::clock::format_time;
 use messages::When;
 use messages::api::fill_email;
 use messages::content::Messages;
@@ -329,6 +330,14 @@ async fn delete(
     if former == Some(ScheduleState::Sent) {
         return Err(ApiError::Invalid(ALREADY_SENT.into()));
     }
+    let (before, after) = (schedule.state, former.unwrap_or(schedule.state));
+    if before == after {
+        caller.record_nothing();
+    } else {
+        let change = ("schedule.cancel", schedule.id.to_string());
+        let states = json!({ "before": before.name(), "after": after.name() });
+        caller.record(&mut turn.tx, app.clock.now_ms(), change, states).await?;
+    }
     let response =
         turn.commit(StoredResponse::json(StatusCode::CREATED, &Success::default())?).await?;
     tracing::info!(schedule = %schedule.id, "schedule cancelled");
@@ -358,6 +367,7 @@ async fn update(
     };
     // After the stored response: messages that were valid for it may be invalid now.
     let messages = messages.transpose()?;
+    let has_new_messages = messages.is_some();
     let now = app.clock.moved(claims::now(&mut turn.tx).await?);
     let mut schedule = kind.find(&mut turn.tx, caller.workspace.id, &schedule_key).await?;
     if schedule.state != ScheduleState::Pending || schedule.reached_at.is_some() {
@@ -373,6 +383,12 @@ async fn update(
         return Err(ApiError::Invalid(PAST.into()));
     }
     move_to(&mut turn.tx, &schedule, when, timed_at).await?;
+    let change = ("schedule.update", schedule.id.to_string());
+    let details = json!({
+        "before": { "time": format_time(schedule.time) },
+        "after": { "time": format_time(when.time), "has_new_messages": has_new_messages },
+    });
+    caller.record(&mut turn.tx, now, change, details).await?;
     let response =
         turn.commit(StoredResponse::json(StatusCode::CREATED, &Success::default())?).await?;
     tracing::info!(schedule = %schedule.id, "schedule changed");

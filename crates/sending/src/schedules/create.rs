@@ -59,7 +59,7 @@ pub(super) async fn schedule(
     if when.is_past(now) {
         return Err(ApiError::Invalid(PAST.into()));
     }
-    let Caller { workspace, request_id, .. } = caller;
+    let (workspace, request_id) = (&caller.workspace, caller.request_id.clone());
     let received = Received { id: Uuid::now_v7(), at: now };
     let order = checked.order(Kind::Schedule, received, workspace.id, &request_id);
     let new = super::New {
@@ -73,6 +73,8 @@ pub(super) async fn schedule(
         created_at: now,
     };
     super::insert(&mut turn.tx, &new).await?;
+    let change = ("schedule.create", new.id.to_string());
+    caller.record(&mut turn.tx, now, change, new.audit_details()).await?;
     let sent = Sent::new(new.dispatch_id, &checked);
     let scheduled = ScheduledMessages { schedule_id: new.id, sent };
     let response = turn.commit(StoredResponse::json(StatusCode::CREATED, &scheduled)?).await?;

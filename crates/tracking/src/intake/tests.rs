@@ -450,6 +450,13 @@ fn what_selects_users_elsewhere_is_rejected_here() {
         let body = format!(r#"{{"events":[{}],"{name}":null}}"#, event(r#""external_id":"a""#));
         assert!(track(body).is_ok());
     }
+    let event_of_a = event(r#""external_id":"a""#);
+    for value in ["true", "\"false\"", "0"] {
+        let body = format!(r#"{{"dry_run":{value},"events":[{event_of_a}]}}"#);
+        assert_eq!(track(body).unwrap_err().0, format!("dry_run {not}"), "{value}");
+    }
+    let body = format!(r#"{{"dry_run":false,"events":[{event_of_a}],"recipients":[ ]}}"#);
+    assert!(track(body).is_ok(), "it limits nothing");
     let purchase = |more: &str| {
         format!(r#"{{"product_id":"p","currency":"USD","price":1,"time":"2023-01-01",{more}}}"#)
     };

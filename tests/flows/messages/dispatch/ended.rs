@@ -1,19 +1,28 @@
 //! How sends end: cancelled, failed, deleted, and what their counts are then.
 
-use longshore::messages::dispatch;
+use std::time::Duration;
+
 use longshore::messages::dispatch::state::{MessageOutcome, State};
+use longshore::messages::dispatch::{self, Filter};
 use longshore::messages::order::{Order, PastRecipients, Target};
+use serde_json::Value;
+use store::Store;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::DAY_MS;
 use super::world::{World, external, named, to_users};
+use crate::support::eventually;
 use crate::support::receiver::ScriptedResponse;
-use crate::support::stores::on_both_stores;
+use crate::support::stores::{on_both_stores, on_pool};
 
 on_both_stores!(World =>
     a_send_is_cancelled,
     unsent_messages_of_cancelled_sends_do_not_count,
+    a_cancellation_does_not_wait_for_messages,
+    messages_of_parts_without_a_worker_are_marked_when_their_send_is_cancelled,
+    outcomes_of_a_newer_release_are_listed,
     a_send_fails_if_its_declarations_are_gone,
     old_sends_are_deleted,
 );
@@ -49,13 +58,134 @@ async fn unsent_messages_of_cancelled_sends_do_not_count(world: World) {
     let order = world.campaign();
     world.begin(&order).await;
     world.receiver.wait_for(3).await;
-    let mut tx = world.place.app.store.write().await.unwrap();
+    cancel(&world.place.app.store, &order).await;
+    for _ in 0..2 {
+        assert_eq!(world.send(&world.campaign()).await.messages.sent, 3);
+    }
+    assert_eq!(world.send(&world.campaign()).await.messages.sent, 0);
+    world.close().await;
+}
+
+async fn cancel(store: &Store, order: &Order) {
+    let mut tx = store.write().await.unwrap();
     assert!(dispatch::cancel(&mut tx, order.dispatch_id).await.unwrap());
     tx.commit().await.unwrap();
-    for _ in 0..2 {
-        assert_eq!(world.send(&world.campaign()).await.sent, 3);
+}
+
+/// Its messages may be millions.
+async fn a_cancellation_does_not_wait_for_messages(world: World) {
+    world.create_users(3).await;
+    world.receiver.script([ScriptedResponse::Hang, ScriptedResponse::Hang, ScriptedResponse::Hang]);
+    let order = world.campaign();
+    world.begin(&order).await;
+    world.receiver.wait_for(3).await;
+    let store = &world.place.app.store;
+    match store {
+        // It has one writer.
+        Store::Sqlite { .. } => cancel(store, &order).await,
+        Store::Postgres { pool, .. } => {
+            let mut locking = pool.begin().await.unwrap();
+            let sql = "SELECT service_id FROM messages FOR UPDATE";
+            assert_eq!(sqlx::query(sql).fetch_all(&mut *locking).await.unwrap().len(), 3);
+            let cancelling = cancel(store, &order);
+            timeout(Duration::from_secs(20), cancelling).await.expect("it is cancelled at once");
+            locking.rollback().await.unwrap();
+        }
     }
-    assert_eq!(world.send(&world.campaign()).await.sent, 0);
+    world.ends(&order, State::Cancelled).await;
+    world.close().await;
+}
+
+/// A worker that stopped may have sent them, also if it returns its part while the send is
+/// cancelled.
+async fn messages_of_parts_without_a_worker_are_marked_when_their_send_is_cancelled(
+    mut world: World,
+) {
+    world.create_users(12).await;
+    world.receiver.script((0..100).map(|_| ScriptedResponse::Hang));
+    let order = world.order();
+    world.begin(&order).await;
+    // Three of the first part, and the two of the second one.
+    world.receiver.wait_for(5).await;
+    world.rest().await;
+    let store = world.place.app.store.clone();
+    // As if the worker had stopped before it could store an outcome.
+    for sql in [
+        "UPDATE claims SET attempt = 1 WHERE kind = 'dispatch_part'",
+        "UPDATE messages SET state = 'pending', reason = NULL, attempts = 0",
+    ] {
+        on_pool!(&store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
+    }
+    match &store {
+        Store::Sqlite { .. } => cancel(&store, &order).await,
+        Store::Postgres { pool, .. } => {
+            let held = "UPDATE claims SET owner = gen_random_uuid()
+                        WHERE kind = 'dispatch_part' AND item = 2";
+            sqlx::query(held).execute(pool).await.unwrap();
+            let mut locking = pool.begin().await.unwrap();
+            let sql = "SELECT 1 FROM messages WHERE part = 1 FOR UPDATE";
+            sqlx::query(sql).execute(&mut *locking).await.unwrap();
+            let returning = async {
+                let waiting = "SELECT count(*) FROM pg_stat_activity
+                               WHERE datname = current_database() AND wait_event_type = 'Lock'";
+                eventually("the cancellation marks the first part", || async {
+                    sqlx::query_scalar::<_, i64>(waiting).fetch_one(pool).await.unwrap() == 1
+                })
+                .await;
+                let returned = "UPDATE claims SET owner = NULL
+                                WHERE kind = 'dispatch_part' AND item = 2";
+                sqlx::query(returned).execute(pool).await.unwrap();
+                locking.rollback().await.unwrap();
+            };
+            tokio::join!(cancel(&store, &order), returning);
+        }
+    }
+    world.work();
+    world.ends(&order, State::Cancelled).await;
+    let unmarked = "SELECT count(*) FROM messages WHERE reason IS NULL";
+    let count: i64 =
+        on_pool!(&store, pool => sqlx::query_scalar(unmarked).fetch_one(pool).await.unwrap());
+    assert_eq!(count, 0);
+    let id = order.dispatch_id.simple().to_string();
+    let shown = world.place.printed(&["dispatches", "show", &id, "--json"]).await.concat();
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert!(shown["cancelled"].as_i64().unwrap() >= 5, "{shown}");
+    assert_eq!(shown["may_have_been_sent"], shown["cancelled"], "{shown}");
+    assert_eq!(shown["reasons"][0]["state"], "cancelled", "{shown}");
+    let recipients = world.place.printed(&["dispatches", "recipients", &id, "--json"]).await;
+    let recipient: Value = serde_json::from_str(&recipients[0]).unwrap();
+    assert_eq!(recipient["outcome"], "cancelled", "{recipient}");
+    let user = recipient["external_user_id"].as_str().unwrap();
+    let messages = world.place.printed(&["messages", user, "--json"]).await;
+    let message: Value = serde_json::from_str(&messages[0]).unwrap();
+    assert_eq!(message["state"], "cancelled", "{message}");
+    world.close().await;
+}
+
+async fn outcomes_of_a_newer_release_are_listed(world: World) {
+    world.create_users(1).await;
+    let order = world.order();
+    world.send(&order).await;
+    let past =
+        PastRecipients { dispatch_id: order.dispatch_id, outcomes: vec![MessageOutcome::Sent] };
+    let target = Target { recipients_of: Some(past), ..Target::default() };
+    let apology = Order { target, ..world.order() };
+    world.send(&apology).await;
+    let newer = r#"UPDATE dispatches
+                   SET order_json = replace(order_json, '"outcomes":["sent"]',
+                                            '"outcomes":["opened"]')"#;
+    on_pool!(&world.place.app.store, pool => { sqlx::query(newer).execute(pool).await.unwrap(); });
+    let mut tx = world.place.app.store.snapshot().await.unwrap();
+    let listed = dispatch::list(&mut tx, &Filter::default()).await.unwrap().dispatches;
+    assert_eq!(listed.len(), 2, "{listed:?}");
+    let shown = listed.iter().find(|listed| listed.id == apology.dispatch_id).unwrap();
+    assert_eq!(shown.audience.kind, "recipients");
+    assert_eq!(shown.audience.outcomes, ["opened"]);
+    let workspace = world.place.workspace;
+    let sends = dispatch::sends_to_recipients(&mut tx, workspace, order.dispatch_id, 0).await;
+    let outcomes: Vec<Vec<String>> = sends.unwrap().into_iter().map(|send| send.outcomes).collect();
+    assert_eq!(outcomes, [["opened"]]);
+    drop(tx);
     world.close().await;
 }
 

@@ -29,7 +29,7 @@ async fn a_segment_is_walked_in_parts(world: World) {
     let target = Target { segment_id: segment(), ..Target::default() };
     let listed = world.send(&Order { target, ..world.order() }).await;
     assert_eq!((listed.users, listed.walked, listed.parts), (95, 95, 10), "{listed:?}");
-    assert_eq!(listed.sent, 48, "{listed:?}");
+    assert_eq!(listed.messages.sent, 48, "{listed:?}");
     assert_eq!(listed.left_out, LeftOut { not_in_audience: 47, ..LeftOut::default() });
     let wanted: BTreeSet<String> = (0..95).step_by(2).map(|n| format!("u{n}")).collect();
     assert_eq!(world.bodies().into_iter().collect::<BTreeSet<_>>(), wanted);
@@ -60,7 +60,7 @@ async fn subscriptions_are_respected(world: World) {
         let messages = messages.clone();
         let order = Order { messages, subscription_state, ..world.order() };
         let listed = world.send(&order).await;
-        assert_eq!((listed.sent, listed.unreachable), (sent, 1), "{listed:?}");
+        assert_eq!((listed.messages.sent, listed.messages.unreachable), (sent, 1), "{listed:?}");
         assert_eq!(listed.left_out, LeftOut { unsubscribed, ..LeftOut::default() });
     }
     world.close().await;
@@ -75,20 +75,20 @@ async fn frequency_caps_hold_across_concurrent_sends(world: World) {
     let (mut sent, mut capped) = (0, 0);
     for order in &orders {
         let listed = world.ends(order, State::Done).await;
-        (sent, capped) = (sent + listed.sent, capped + listed.left_out.capped);
+        (sent, capped) = (sent + listed.messages.sent, capped + listed.left_out.capped);
     }
     assert_eq!((sent, capped), (80, 80));
     let mut by_user: BTreeMap<String, usize> = BTreeMap::new();
     world.bodies().into_iter().for_each(|user| *by_user.entry(user).or_default() += 1);
     assert!(by_user.len() == 40 && by_user.values().all(|count| *count == 2), "{by_user:?}");
     // Neither without a campaign, nor where it is asked so, nor once the days are over.
-    assert_eq!(world.send(&world.order()).await.sent, 40);
+    assert_eq!(world.send(&world.order()).await.messages.sent, 40);
     let overriding = Order { ignores_capping: true, ..world.campaign() };
-    assert_eq!(world.send(&overriding).await.sent, 40);
-    assert_eq!(world.send(&world.campaign()).await.sent, 0);
+    assert_eq!(world.send(&overriding).await.messages.sent, 40);
+    assert_eq!(world.send(&world.campaign()).await.messages.sent, 0);
     let later = world.place.app.clock.now_ms() + 8 * DAY_MS;
     world.place.app.clock.set(jiff::Timestamp::from_millisecond(later).unwrap());
-    assert_eq!(world.send(&world.campaign()).await.sent, 40);
+    assert_eq!(world.send(&world.campaign()).await.messages.sent, 40);
     world.close().await;
 }
 
@@ -100,7 +100,7 @@ async fn the_control_group_is_left_out_of_campaigns(world: World) {
     drop(tx);
     let canvas = Order { kind: Kind::Canvas, ..world.order() };
     let listed = world.send(&canvas).await;
-    assert_eq!((listed.sent, listed.left_out.control_group), (60 - members, members));
+    assert_eq!((listed.messages.sent, listed.left_out.control_group), (60 - members, members));
     assert_eq!((listed.users, listed.walked), (60, 60));
     let users = (0..40).map(|number| named(external(&format!("u{number}")), "")).collect();
     let triggered = Order { kind: Kind::Triggered, target: to_users(users), ..world.order() };
@@ -112,8 +112,8 @@ async fn the_control_group_is_left_out_of_campaigns(world: World) {
         let slice = longshore::users::service_id::slice_of(bucket);
         in_group += i64::from(group.slices.contains(&slice));
     }
-    assert_eq!((by_name.sent, by_name.left_out.control_group), (40 - in_group, in_group));
-    assert_eq!(world.send(&world.order()).await.sent, 60);
+    assert_eq!((by_name.messages.sent, by_name.left_out.control_group), (40 - in_group, in_group));
+    assert_eq!(world.send(&world.order()).await.messages.sent, 60);
     world.close().await;
 }
 
@@ -130,7 +130,7 @@ async fn erased_users_receive_nothing(mut world: World) {
     world.receiver.script((0..3).map(|_| ScriptedResponse::Status(503)));
     world.work();
     let listed = world.ends(&order, State::Done).await;
-    assert_eq!(listed.sent, 1, "{listed:?}");
+    assert_eq!(listed.messages.sent, 1, "{listed:?}");
     world.receiver.clear_script();
     world.receiver.script((0..2_000).map(|_| ScriptedResponse::Status(503)));
     let before = world.receiver.received().len();
@@ -139,7 +139,7 @@ async fn erased_users_receive_nothing(mut world: World) {
     erase::erase(&app.store, &world.workspace, "u1").await.unwrap();
     world.receiver.clear_script();
     let listed = world.ends(&waits, State::Done).await;
-    assert_eq!((listed.sent, listed.failed), (1, 0), "{listed:?}");
+    assert_eq!((listed.messages.sent, listed.messages.failed), (1, 0), "{listed:?}");
     world.close().await;
 }
 
@@ -157,7 +157,7 @@ async fn users_who_unsubscribe_before_a_retry_receive_nothing(world: World) {
     world.receiver.wait_for(2).await;
     world.import(&[user("ann", "unsubscribed")]).await;
     let listed = world.ends(&order, State::Done).await;
-    assert_eq!((listed.sent, listed.unreachable), (1, 1), "{listed:?}");
+    assert_eq!((listed.messages.sent, listed.messages.unreachable), (1, 1), "{listed:?}");
     assert_eq!(world.receiver.received().len(), 3);
     world.close().await;
 }

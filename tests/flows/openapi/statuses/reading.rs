@@ -58,7 +58,7 @@ pub async fn reading(world: &World, seen: &mut Seen) {
                     (id, consumer_group, topic, partition, position, appended_at, key, payload,
                      request_id, reason, attempts, created_at, workspace_id)
                 VALUES ($1, 'ingest', 'tracking', 0, $2, 0, $3, $4, 'r', 'why', 1, $2, $5)";
-    let mut letters = Vec::new();
+    let mut dead_letters = Vec::new();
     let object = json!({ "attributes": {
         "user": { "external_id": "eve" }, "fields": { "first_name": "Eve" } } });
     for (position, objects) in [(1_i64, json!([object])), (2, json!(7)), (3, json!([object]))] {
@@ -72,17 +72,17 @@ pub async fn reading(world: &World, seen: &mut Seen) {
             insert.bind(payload.as_bytes()).bind(acme).execute(pool).await.map(drop)
         })
         .expect("an insert");
-        letters.push(format!("/dead_letters/{id}"));
+        dead_letters.push(format!("/dead_letters/{id}"));
     }
     let unknown = filled("/dead_letters/{id}");
     seen.see(get("/dead_letters"), 200).await;
     seen.see(get("/dead_letters?limit=0"), 400).await;
-    seen.see(get(&letters[0]), 200).await;
+    seen.see(get(&dead_letters[0]), 200).await;
     seen.see(get(&unknown), 404).await;
-    seen.see(post(&format!("{}/retry", letters[0]), json!({})), 200).await;
-    seen.see(post(&format!("{}/retry", letters[1]), json!({})), 409).await;
+    seen.see(post(&format!("{}/retry", dead_letters[0]), json!({})), 200).await;
+    seen.see(post(&format!("{}/retry", dead_letters[1]), json!({})), 409).await;
     seen.see(post(&format!("{unknown}/retry"), json!({})), 404).await;
-    seen.see(world.api.request(Method::DELETE, &letters[2]), 200).await;
+    seen.see(world.api.request(Method::DELETE, &dead_letters[2]), 200).await;
     seen.see(world.api.request(Method::DELETE, &unknown), 404).await;
     app.log.close().await;
     app.store.close().await;

@@ -12,12 +12,14 @@ use super::failure::Failure;
 use super::parts::{Failed, Parts};
 use super::rows;
 pub use super::rows::{
-    DeadLetter, ListedDeadLetter, find_for_workspace, list_for_workspace, remove_for_workspace,
+    DeadLetter, ListedDeadLetter, count_by_workspace, find_for_workspace, list_for_workspace,
+    remove_for_workspace,
 };
+use crate::audit::{self, Entry};
 use crate::topics;
 use kit::retry::{self, Retry};
 use log::{Message, Topic};
-use store::{Store, StoreError};
+use store::{Store, StoreError, claims};
 
 /// Dead letters whose workspace is determined in one transaction: each may have 5 MiB.
 const UNDETERMINED: i64 = 10;
@@ -165,12 +167,14 @@ fn message(dead_letter: DeadLetter) -> Result<Message, DeadLetterError> {
     })
 }
 
-/// Deletes the dead letter permanently.
-pub async fn discard(store: &Store, id: Uuid) -> Result<(), DeadLetterError> {
+/// Deletes the dead letter permanently, with an entry in the audit log.
+pub async fn discard(store: &Store, id: Uuid, entry: &Entry) -> Result<(), DeadLetterError> {
     let mut tx = store.write().await?;
     if !rows::remove(&mut tx, id).await? {
         return Err(DeadLetterError::Unknown(id));
     }
+    let now = claims::now(&mut tx).await?;
+    audit::record(&mut tx, now, entry).await?;
     Ok(tx.commit().await?)
 }
 

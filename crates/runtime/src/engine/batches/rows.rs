@@ -298,6 +298,23 @@ pub async fn set_workspace(tx: &mut Tx, id: Uuid, payload: &[u8]) -> Result<(), 
     Ok(())
 }
 
+/// The number of dead letters of each workspace, counted up to `limit` together. None for those whose
+/// workspace is unknown.
+pub async fn count_by_workspace(
+    tx: &mut Tx,
+    limit: i64,
+) -> Result<Vec<(Option<i32>, i64)>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT nullif(workspace_id, $2), count(*)
+         FROM (SELECT workspace_id FROM dead_letters LIMIT $1) AS counted
+         GROUP BY nullif(workspace_id, $2)",
+    )
+    .bind(limit)
+    .bind(NO_WORKSPACE)
+    .fetch_all(c)
+    .await?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

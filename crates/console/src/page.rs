@@ -1,0 +1,179 @@
+//! What every page has: the person, the workspace, and links and times for them.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, OptionalFromRequestParts};
+use axum::http::Uri;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use jiff::tz::TimeZone;
+use maud::Markup;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::app::App;
+use crate::error::PageError;
+use crate::form::Form;
+use crate::rights::{Right, Rights};
+use crate::{layout, parts};
+use gateway::workspaces::Workspace;
+use runtime::audit::Entry;
+
+/// The person who is signed in.
+#[derive(Clone, Debug)]
+pub struct Viewer {
+    pub session_id: Uuid,
+    /// The person's name, in the audit log too.
+    pub name: String,
+    pub rights: Rights,
+    /// The network address of the browser, as the audit log has it.
+    pub address: String,
+    /// What forms of this session carry; derived from its secret.
+    pub form_token: String,
+    pub preferences: Preferences,
+}
+
+impl Viewer {
+    pub fn is_form_token(&self, presented: &str) -> bool {
+        // Both are hashes of a secret: the time of the comparison reveals nothing about it.
+        !presented.is_empty() && self.form_token == presented
+    }
+}
+
+/// How the person wants pages; kept in a cookie of the browser.
+#[derive(Clone, Debug)]
+pub struct Preferences {
+    pub theme: Theme,
+    /// The zone in which times are shown.
+    pub zone: TimeZone,
+}
+
+impl Default for Preferences {
+    fn default() -> Self {
+        Self { theme: Theme::System, zone: TimeZone::UTC }
+    }
+}
+
+store::text_enum! {
+    pub enum Theme {
+        System = "system",
+        Light = "light",
+        Dark = "dark",
+    }
+}
+
+/// A request for a page, after the checks of [`routes`](crate::routes). Handlers take it as their
+/// first argument, and end with [`html`](Self::html) or [`redirect`](Self::redirect).
+#[derive(Clone)]
+pub struct Page {
+    pub app: App,
+    pub viewer: Viewer,
+    workspace: Option<Arc<Workspace>>,
+    /// The workspaces that the person sees, by name.
+    pub workspaces: Arc<[VisibleWorkspace]>,
+    /// The address of the page, below the base path.
+    pub uri: Uri,
+}
+
+/// A workspace that the person sees.
+#[derive(Clone, Debug)]
+pub struct VisibleWorkspace {
+    pub id: i32,
+    pub name: String,
+}
+
+impl Page {
+    pub(crate) fn new(
+        app: App,
+        viewer: Viewer,
+        workspace: Option<Arc<Workspace>>,
+        workspaces: Vec<VisibleWorkspace>,
+        uri: Uri,
+    ) -> Self {
+        Self { app, viewer, workspace, workspaces: workspaces.into(), uri }
+    }
+
+    /// The workspace of the path.
+    pub fn workspace(&self) -> Result<&Workspace, PageError> {
+        self.workspace.as_deref().ok_or(PageError::NotFound)
+    }
+
+    pub fn workspace_if_any(&self) -> Option<&Workspace> {
+        self.workspace.as_deref()
+    }
+
+    /// Whether the person has the right here: in the workspace of the path, otherwise in the whole
+    /// installation.
+    pub fn may(&self, right: Right) -> bool {
+        self.viewer.rights.has(right, self.workspace.as_ref().map(|workspace| workspace.id))
+    }
+
+    /// The address of a path of the console, such as `/audit`.
+    pub fn link(&self, path: &str) -> String {
+        format!("{}{path}", self.app.base_path)
+    }
+
+    /// The address of a path of the page's workspace, such as `/exports`.
+    pub fn workspace_link(&self, path: &str) -> String {
+        self.link_in(self.workspace.as_deref().map_or("", |workspace| &workspace.name), path)
+    }
+
+    /// The address of a path of a workspace.
+    pub fn link_in(&self, workspace: &str, path: &str) -> String {
+        self.link(&format!("/w/{}{path}", parts::encoded(workspace)))
+    }
+
+    /// A time in milliseconds since the epoch: how long ago, with the exact time in the person's zone.
+    pub fn time(&self, ms: i64) -> Markup {
+        parts::time(ms, self.app.clock.now_ms(), &self.viewer.preferences.zone)
+    }
+
+    /// The page with its frame.
+    pub fn html(&self, title: &str, content: Markup) -> Response {
+        layout::page(self, title, content).into_response()
+    }
+
+    /// An entry for the audit log about an action of the person, in the workspace of the path. Write
+    /// it in the transaction of the action ([`audit::record`](runtime::audit::record)). `details` is a
+    /// JSON object.
+    pub fn audit(&self, action: &'static str, object: impl Into<String>, details: Value) -> Entry {
+        Entry {
+            workspace_id: self.workspace.as_ref().map(|workspace| workspace.id),
+            actor: format!("console:{}", self.viewer.name),
+            action,
+            object: object.into(),
+            address: Some(self.viewer.address.clone()),
+            details,
+        }
+    }
+
+    /// Sends the browser to a path of the console after an action (303).
+    pub fn redirect(&self, path: &str) -> Response {
+        Redirect::to(&self.link(path)).into_response()
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Page {
+    type Rejection = PageError;
+
+    async fn from_request_parts(head: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        head.extensions.get::<Page>().cloned().ok_or(PageError::SignedOut)
+    }
+}
+
+impl<S: Sync> OptionalFromRequestParts<S> for Page {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(head: &mut Parts, _: &S) -> Result<Option<Self>, Infallible> {
+        Ok(head.extensions.get::<Page>().cloned())
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Form {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(head: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(head.extensions.remove::<Form>().unwrap_or_default())
+    }
+}

@@ -1,0 +1,130 @@
+//! The form that requests an export, or estimates it. What it checks and does is what the API checks
+//! and does: it builds the API's request.
+
+mod form;
+mod view;
+
+use axum::Extension;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use sha2::{Digest as _, Sha256};
+
+use self::form::{CALLBACK, Errors, Values};
+use self::view::Choices;
+use crate::error::PageError;
+use crate::form::Form;
+use crate::page::Page;
+use crate::pages::exports::actions::{count_request, redirect_to_created};
+use crate::rights::Right;
+use exports::create;
+use exports::dry_run::{self, DryRun};
+use exports::request::{ExportOptions, RequestedUsers};
+use gateway::idempotency::{self, Begun, IdempotencyKey};
+use gateway::{ApiError, RequestId};
+use runtime::audit;
+
+/// The value of the button that estimates an export.
+const ESTIMATE: &str = "estimate";
+
+/// `GET /w/{workspace}/exports/new`.
+pub async fn show(page: Page) -> Result<Response, PageError> {
+    let choices = Choices::read(&page).await?;
+    let values = Values::first(choices.has_control_group);
+    Ok(rendered(&page, &choices, &values, &Errors::default(), None))
+}
+
+/// `POST /w/{workspace}/exports/new`: estimates the export, or requests it. An invalid form is shown
+/// again (422).
+pub async fn submit(
+    page: Page,
+    Extension(RequestId(request_id)): Extension<RequestId>,
+    form: Form,
+) -> Result<Response, PageError> {
+    let values = Values::read(&form);
+    let is_estimate = form.value("do") == ESTIMATE;
+    let error = match perform(&page, &values, is_estimate, request_id).await {
+        Ok(Done::Requested(response)) => return Ok(response),
+        Ok(Done::Estimated(estimate)) => {
+            let choices = Choices::read(&page).await?;
+            return Ok(rendered(&page, &choices, &values, &Errors::default(), Some(&estimate)));
+        }
+        Err(PageError::Api(error)) if error.status() == StatusCode::BAD_REQUEST => error,
+        Err(error) => return Err(error),
+    };
+    let choices = Choices::read(&page).await?;
+    let form = rendered(&page, &choices, &values, &Errors::new(&error), None);
+    Ok((StatusCode::UNPROCESSABLE_ENTITY, form).into_response())
+}
+
+/// The effect of a valid form.
+enum Done {
+    Estimated(DryRun),
+    /// The response that shows the export.
+    Requested(Response),
+}
+
+async fn perform(
+    page: &Page,
+    values: &Values,
+    is_estimate: bool,
+    request_id: String,
+) -> Result<Done, PageError> {
+    let (users, options) = values.request(page)?;
+    count_request(page, users.budget()).await?;
+    if is_estimate {
+        let options = ExportOptions { dry_run: true, ..options };
+        let workspace = page.workspace()?.id;
+        let estimate = dry_run::run(&page.app.exports, workspace, users, options).await?;
+        return Ok(Done::Estimated(estimate));
+    }
+    request(page, values, (users, options), request_id).await.map(Done::Requested)
+}
+
+fn rendered(
+    page: &Page,
+    choices: &Choices,
+    values: &Values,
+    errors: &Errors,
+    estimate: Option<&DryRun>,
+) -> Response {
+    page.html("Request an export", view::content(page, choices, values, errors, estimate))
+}
+
+/// Creates the export, once for each form and its values.
+async fn request(
+    page: &Page,
+    values: &Values,
+    (users, options): (RequestedUsers, ExportOptions),
+    request_id: String,
+) -> Result<Response, PageError> {
+    let workspace = page.workspace()?.id;
+    let body = values.json();
+    // A form that was changed after it was sent is another request.
+    let endpoint = "POST console/exports/new".to_owned();
+    let key = IdempotencyKey::new(workspace, endpoint, &values.request_key.to_string())?
+        .within(&hex::encode(Sha256::digest(&body)));
+    let begun = idempotency::begin_change(&page.app, Some(key), body.as_bytes()).await?;
+    let mut turn = match begun {
+        Begun::Replay(response) => return redirect_to_created(page, &response),
+        Begun::Turn(turn) => turn,
+    };
+    let export =
+        create::create(&page.app, &mut turn.tx, workspace, request_id, users, options).await?;
+    // The callback has the address of files that are not in own storage.
+    let shows_files = export.job.callback_endpoint.is_some() && export.job.storage_id.is_none();
+    if shows_files && !page.may(Right::ExportsDownload) {
+        return Err(ApiError::Invalid(callback_refused()).into());
+    }
+    let entry = page.audit("export.request", &export.job.object_prefix, export.audit_details());
+    audit::record(&mut turn.tx, page.app.clock.now_ms(), &entry).await?;
+    let response = export.commit(&page.app, turn).await?;
+    redirect_to_created(page, &response)
+}
+
+fn callback_refused() -> String {
+    format!(
+        "{CALLBACK}: the callback has the download address, and you do not have the right {}. Leave \
+         the callback empty, or choose own storage as destination",
+        Right::ExportsDownload.name()
+    )
+}

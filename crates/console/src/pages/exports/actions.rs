@@ -1,0 +1,39 @@
+//! What the actions on exports share.
+
+use axum::response::Response;
+use serde::Deserialize;
+
+use crate::error::PageError;
+use crate::page::Page;
+use crate::parts;
+use gateway::idempotency::StoredResponse;
+use gateway::workspaces::Budget;
+use gateway::{ApiError, limits};
+
+/// The response to a request that created an export.
+#[derive(Deserialize)]
+struct Created {
+    object_prefix: String,
+}
+
+/// Counts a request against the workspace's budget, which it shares with the API: 429 beyond the
+/// limit.
+pub async fn count_request(page: &Page, budget: Budget) -> Result<(), PageError> {
+    let workspace = page.workspace()?;
+    let limit = workspace.rate_limit(budget);
+    let counted = limits::count(&page.app, workspace.id, budget, limit).await;
+    counted.retry_after.map_or(Ok(()), |seconds| Err(ApiError::RateLimited(seconds).into()))
+}
+
+/// Sends the browser to the page of an export.
+pub fn redirect_to_export(page: &Page, object_prefix: &str) -> Result<Response, PageError> {
+    let workspace = parts::encoded(&page.workspace()?.name);
+    Ok(page.redirect(&format!("/w/{workspace}/exports/{}", parts::encoded(object_prefix))))
+}
+
+/// Sends the browser to the export of an earlier response.
+pub fn redirect_to_created(page: &Page, response: &StoredResponse) -> Result<Response, PageError> {
+    let created: Created = serde_json::from_str(&response.body)
+        .map_err(|error| ApiError::Internal(format!("a stored response: {error}")))?;
+    redirect_to_export(page, &created.object_prefix)
+}

@@ -1,0 +1,173 @@
+//! The SQL of sessions and sign-in links.
+
+use uuid::Uuid;
+
+use crate::link::NewLink;
+use crate::session::{Filter, Session};
+use runtime::credentials::Hash;
+use store::retention::OldRows;
+use store::{StoreError, Tx, execute, from_row, old_rows, on};
+
+/// Sessions that have ended at `$1`, or that nobody has used since `$2`.
+pub const ENDED: OldRows =
+    old_rows!("console_sessions", "expires_at <= $1 OR last_seen_at <= $2", 1_000);
+
+/// Links that were valid until `$1`, used or not.
+pub const OLD_LINKS: OldRows = old_rows!("console_links", "expires_at <= $1", 1_000);
+
+from_row! {
+    Session { id, person, method, created_at, last_seen_at, expires_at, address, user_agent }
+    json { rights }
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, person, rights, method, created_at, last_seen_at, expires_at, address,
+                    user_agent
+             FROM console_sessions WHERE expires_at > $1 AND last_seen_at > $2 AND ",
+            $rest
+        )
+    };
+}
+
+/// The session with that secret, if it is valid at `now` and was used after `idle_since`.
+pub async fn find(
+    tx: &mut Tx,
+    now: i64,
+    idle_since: i64,
+    hash: &Hash,
+) -> Result<Option<Session>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(select!("secret_hash = $3"))
+        .bind(now).bind(idle_since).bind(&hash[..]).fetch_optional(c).await?))
+}
+
+/// The valid sessions that match, the latest first. Ids are in the order of creation.
+pub async fn list(
+    tx: &mut Tx,
+    now: i64,
+    idle_since: i64,
+    filter: &Filter,
+) -> Result<Vec<Session>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(select!(
+        "($3 IS NULL OR person = $3) AND id < $4 ORDER BY id DESC LIMIT $5"
+    ))
+    .bind(now).bind(idle_since).bind(filter.person.as_deref())
+    .bind(filter.before.unwrap_or(Uuid::max())).bind(filter.limit).fetch_all(c).await?))
+}
+
+/// Stores a session with the hash of its secret.
+pub async fn insert(tx: &mut Tx, hash: &Hash, session: &Session) -> Result<(), StoreError> {
+    let rights = serde_json::to_string(&session.rights)
+        .map_err(|error| StoreError::Corrupt(format!("console_sessions.rights: {error}")))?;
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO console_sessions
+                 (id, secret_hash, person, rights, method, created_at, last_seen_at, expires_at,
+                  address, user_agent)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        )
+        .bind(session.id)
+        .bind(&hash[..])
+        .bind(&session.person)
+        .bind(&rights)
+        .bind(&session.method)
+        .bind(session.created_at)
+        .bind(session.last_seen_at)
+        .bind(session.expires_at)
+        .bind(&session.address)
+        .bind(&session.user_agent)
+    );
+    Ok(())
+}
+
+/// Stores when a session was last used.
+pub async fn seen(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE console_sessions SET last_seen_at = $2 WHERE id = $1 AND last_seen_at < $2",
+        )
+        .bind(id)
+        .bind(now)
+    );
+    Ok(())
+}
+
+/// Ends a session, of `person` if one is given; returns whose it was.
+pub async fn end(
+    tx: &mut Tx,
+    id: Uuid,
+    person: Option<&str>,
+) -> Result<Option<String>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "DELETE FROM console_sessions WHERE id = $1 AND ($2 IS NULL OR person = $2)
+         RETURNING person",
+    )
+    .bind(id).bind(person).fetch_optional(c).await?))
+}
+
+/// Ends the sessions of `person`, or of everybody; returns how many.
+pub async fn end_all(tx: &mut Tx, person: Option<&str>) -> Result<u64, StoreError> {
+    Ok(execute!(
+        tx,
+        sqlx::query("DELETE FROM console_sessions WHERE $1 IS NULL OR person = $1").bind(person)
+    ))
+}
+
+/// Whether an SQLite database has sessions: one of an earlier release has none.
+pub async fn exist_in_sqlite(tx: &mut Tx) -> Result<bool, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'console_sessions')",
+    )
+    .fetch_one(c).await?))
+}
+
+/// Stores a link with the hash of its token.
+pub async fn insert_link(tx: &mut Tx, hash: &Hash, link: &NewLink) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO console_links (hash, person, role, created_at, expires_at)
+             VALUES ($1, $2, $3, $4, $5)",
+        )
+        .bind(&hash[..])
+        .bind(&link.person)
+        .bind(link.role.name())
+        .bind(link.created_at)
+        .bind(link.expires_at)
+    );
+    Ok(())
+}
+
+/// Whether a link is valid, and nobody has used it.
+pub async fn is_link(tx: &mut Tx, now: i64, hash: &Hash) -> Result<bool, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM console_links
+         WHERE hash = $1 AND used_at IS NULL AND expires_at > $2)",
+    )
+    .bind(&hash[..]).bind(now).fetch_one(c).await?))
+}
+
+/// Uses up a link, if it is valid and nobody has used it; returns its person and role.
+pub async fn use_link(
+    tx: &mut Tx,
+    now: i64,
+    hash: &Hash,
+) -> Result<Option<(String, String)>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "UPDATE console_links SET used_at = $2
+         WHERE hash = $1 AND used_at IS NULL AND expires_at > $2 RETURNING person, role",
+    )
+    .bind(&hash[..]).bind(now).fetch_optional(c).await?))
+}
+
+/// Deletes the links of `person`, or of everybody.
+pub async fn withdraw_links(tx: &mut Tx, person: Option<&str>) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM console_links WHERE $1 IS NULL OR person = $1").bind(person)
+    );
+    Ok(())
+}

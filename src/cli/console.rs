@@ -1,0 +1,269 @@
+//! `longshore console`: sign-in links, sessions, and the rights of the console's pages.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use serde::Serialize;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::confirm::Consent;
+use super::ids::session_id;
+use super::table::{self, Cell, text, time};
+use super::{CommandResult, PageArguments, UsageError, audit};
+use crate::app::App;
+use crate::config::Config;
+use crate::config::console::ConsoleListen;
+use runtime::audit::operator;
+use web_console::link::{self, NewLink, VALID_MINUTES};
+use web_console::rights::Role;
+use web_console::routes::{self, Action, Needs};
+use web_console::session::{self, Filter, Session};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  $ longshore console link --as ana --role operator
+  https://console.example.com/sign-in#lsl_…
+  $ longshore console sessions
+  $ longshore console sign-out --person ana")]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Create a link that signs a person in to the console once, within ten minutes
+    #[command(after_help = "\
+Examples:
+  $ longshore console link
+  $ longshore console link --as ana --role viewer")]
+    Link(Link),
+    /// List sessions: person, browser, signed in, last seen
+    #[command(after_help = "Example:\n  $ longshore console sessions --person ana --json")]
+    Sessions(Sessions),
+    /// End sessions; the browsers must sign in again at once
+    ///
+    /// With --person or --all, unused sign-in links stop working, too. Asks on a terminal.
+    #[command(after_help = "\
+Examples:
+  $ longshore console sign-out 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54
+  $ longshore console sign-out --person ana
+  $ longshore console sign-out --all --dry-run")]
+    SignOut(SignOut),
+    /// List the pages and actions of the console, with the right that each needs and its roles
+    #[command(after_help = "Example:\n  $ longshore console rights")]
+    Rights(RightsArguments),
+}
+
+#[derive(clap::Args)]
+struct Link {
+    /// Name of the person, which pages and the audit log show [default: the user of this machine]
+    #[arg(long = "as", value_name = "NAME", value_parser = person)]
+    name: Option<String>,
+    /// What the person may do, in every workspace
+    #[arg(long, default_value = Role::Operator.name(), value_parser = role())]
+    role: Role,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Sessions {
+    /// Only sessions of this person
+    #[arg(long, value_name = "NAME")]
+    person: Option<String>,
+    #[command(flatten)]
+    page: PageArguments,
+}
+
+#[derive(clap::Args)]
+struct SignOut {
+    /// The session's id
+    #[arg(
+        value_name = "SESSION",
+        value_parser = session_id,
+        required_unless_present_any = ["all", "person"],
+        conflicts_with_all = ["all", "person"]
+    )]
+    id: Option<Uuid>,
+    /// End all sessions of this person
+    #[arg(long, value_name = "NAME", conflicts_with = "all")]
+    person: Option<String>,
+    /// End all sessions
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    consent: Consent,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct RightsArguments {
+    /// Print one JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+fn person(name: &str) -> Result<String, String> {
+    if link::is_name(name) {
+        return Ok(name.to_owned());
+    }
+    Err("a name has 1 to 100 characters, no control characters, and no spaces around it".to_owned())
+}
+
+fn role() -> impl clap::builder::TypedValueParser<Value = Role> {
+    PossibleValuesParser::new(Role::ALL.map(Role::name))
+        .try_map(|name| Role::from_name(&name).ok_or("not a role"))
+}
+
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    match arguments.command {
+        Command::Link(arguments) => {
+            check_is_on(&config)?;
+            create_link(&super::open(config).await?, arguments).await
+        }
+        Command::Sessions(arguments) => list(config, arguments).await,
+        Command::SignOut(arguments) => sign_out(&super::open(config).await?, arguments).await,
+        Command::Rights(arguments) => rights(&arguments),
+    }
+}
+
+/// A link must lead somewhere: the default address is that of `standalone`.
+fn check_is_on(config: &Config) -> CommandResult {
+    let console = &config.console;
+    if console.listen == Some(ConsoleListen::Off) {
+        return Err("the console is off: console.listen (LONGSHORE_CONSOLE_LISTEN) is off".into());
+    }
+    let has_address = console.public_url.is_some() || console.address().is_some();
+    if !has_address && config.database_file().is_none() {
+        return Err("the address of the console is unknown: set console.public_url \
+                    (LONGSHORE_CONSOLE_PUBLIC_URL) to the URL at which browsers reach it, and \
+                    console.listen (LONGSHORE_CONSOLE_LISTEN) on the gateways that serve it"
+            .into());
+    }
+    Ok(())
+}
+
+async fn create_link(app: &App, Link { name, role, json }: Link) -> CommandResult {
+    let created = link_for(app, name.unwrap_or_else(operator), role).await?;
+    if json {
+        println!("{}", serde_json::to_string(&created)?);
+    } else {
+        eprintln!(
+            "signs in as {} with the role {}, once, within {VALID_MINUTES} minutes:",
+            table::printable(&created.person),
+            created.role.name()
+        );
+        println!("{}", created.url);
+    }
+    Ok(())
+}
+
+/// Creates a link, and records that.
+pub(super) async fn link_for(app: &App, person: String, role: Role) -> CommandResult<NewLink> {
+    let mut tx = app.store.write().await?;
+    let created = link::create(&mut tx, &app.config, &app.clock, &person, role).await?;
+    audit::record(&mut tx, app, None, ("console.link", person), json!({"role": role})).await?;
+    tx.commit().await?;
+    Ok(created)
+}
+
+async fn list(config: Config, Sessions { person, page }: Sessions) -> CommandResult {
+    let before = page.after(session_id)?;
+    let app = super::open(config).await?;
+    let filter = Filter { person, before, limit: page.rows_to_read().into() };
+    let mut tx = app.store.snapshot().await?;
+    let found = session::list(&mut tx, app.clock.now_ms(), &filter).await?;
+    tx.commit().await?;
+    let headers = ["ID", "PERSON", "METHOD", "SIGNED IN", "LAST SEEN", "ENDS", "FROM", "BROWSER"];
+    page.print_page("sessions", headers, &found, |session| session.id.to_string(), row)
+}
+
+fn row(session: &Session) -> [Cell; 8] {
+    [
+        text(session.id),
+        text(&session.person),
+        text(&session.method),
+        time(session.created_at),
+        time(session.last_seen_at),
+        time(session.expires_at),
+        text(&session.address),
+        text(&session.user_agent),
+    ]
+}
+
+async fn sign_out(app: &App, arguments: SignOut) -> CommandResult {
+    let SignOut { id, person, all, consent, json } = arguments;
+    let effect = match (id, &person) {
+        (Some(id), _) => format!("ends the session {id}"),
+        (None, Some(person)) => {
+            format!("ends all sessions of {person}, and withdraws unused links")
+        }
+        (None, None) if all => "ends all sessions, and withdraws unused links".to_owned(),
+        (None, None) => {
+            return Err(UsageError("SESSION, --person or --all is required".to_owned()).into());
+        }
+    };
+    if consent.needs_effects() && !consent.is_given(json, &[effect])? {
+        return Ok(());
+    }
+    let mut tx = app.store.write().await?;
+    let (ended, object, details) = match id {
+        Some(id) => {
+            let person = session::end(&mut tx, id, None).await?.ok_or_else(|| {
+                format!("no session has the id {id}: see `longshore console sessions`")
+            })?;
+            (1, id.to_string(), json!({"person": person}))
+        }
+        None => {
+            let ended = session::end_all(&mut tx, person.as_deref()).await?;
+            let object = person.unwrap_or_else(|| "all".to_owned());
+            (ended, object, json!({"sessions": ended}))
+        }
+    };
+    audit::record(&mut tx, app, None, ("console.session_end", object), details).await?;
+    tx.commit().await?;
+    if json {
+        println!("{}", json!({"ended": ended}));
+    } else {
+        println!("ended {ended} {}", if ended == 1 { "session" } else { "sessions" });
+    }
+    Ok(())
+}
+
+/// A page or an action, with who may use it.
+#[derive(Serialize)]
+struct ListedAction {
+    method: String,
+    path: &'static str,
+    /// `nothing`, `session`, or the name of a right.
+    needs: &'static str,
+    roles: Vec<Role>,
+}
+
+impl ListedAction {
+    fn new(action: &Action) -> Self {
+        let (needs, roles) = match action.needs {
+            Needs::Nothing => ("nothing", Role::ALL.to_vec()),
+            Needs::Session => ("session", Role::ALL.to_vec()),
+            Needs::Right(right) => {
+                let roles = Role::ALL.into_iter().filter(|role| role.rights().has(right));
+                (right.name(), roles.collect())
+            }
+        };
+        Self { method: action.method.to_string(), path: action.path, needs, roles }
+    }
+}
+
+fn rights(arguments: &RightsArguments) -> CommandResult {
+    let routes = routes::all();
+    let actions: Vec<ListedAction> = routes.actions().iter().map(ListedAction::new).collect();
+    let headers = ["METHOD", "PATH", "NEEDS", "ROLES"];
+    table::print(arguments.json, "pages", headers, &actions, |action| {
+        let roles: Vec<&str> = action.roles.iter().map(|role| role.name()).collect();
+        [text(&action.method), text(action.path), text(action.needs), text(roles.join(", "))]
+    })
+}

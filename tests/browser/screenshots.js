@@ -1,0 +1,98 @@
+// Pictures of the console's pages, with realistic data: scripts/screenshots.
+//
+//     node screenshots.js FOLDER           every page, in each width, light and dark
+//     node screenshots.js --book FOLDER    those of the book: console-NAME.png
+
+import { mkdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+
+import { Browser } from "./support/browser.js";
+import { exportPath, signIn } from "./support/person.js";
+import { World } from "./support/world.js";
+
+const WIDTHS = [390, 1024, 1600];
+/** A book is not downloaded for its pictures. */
+const MAX_BOOK_BYTES = 150 << 10;
+
+const { values, positionals } = parseArgs({ options: { book: { type: "boolean" } }, allowPositionals: true });
+const [folder] = positionals;
+mkdirSync(folder, { recursive: true });
+process.once("SIGTERM", () => process.exit(143));
+
+const world = await World.start({ users: 20_000 });
+const browser = await Browser.start();
+try {
+    const pages = await fill();
+    await (values.book ? drawBook(pages) : drawAll(pages));
+} finally {
+    await browser.close();
+    await world.close();
+}
+
+/** Exports of a working day; returns the path of each page, by the picture's name. */
+async function fill() {
+    for (const segment of ["Winter sale", "Gold customers", "All users"]) {
+        await world.reaches(await world.request({ segment }), "done");
+    }
+    const { done, failed, cancelled, running } = await world.exports({ usersPerFile: 1000, written: 12 });
+    // The cancelled export may have written one.
+    await world.until("files are written", async () => {
+        const status = await world.run("export", "status", running, "--json", "--key", "");
+        return JSON.parse(status).files.done >= 11;
+    });
+    return {
+        overview: "/",
+        exports: "/w/acme/exports",
+        "exports-empty": "/w/globex/exports",
+        "export-new": "/w/acme/exports/new",
+        "export-running": exportPath(running),
+        "export-done": exportPath(done),
+        "export-failed": exportPath(failed),
+        "export-cancelled": exportPath(cancelled),
+        sessions: "/people/sessions",
+        audit: "/audit",
+        "not-found": "/no-such-page",
+    };
+}
+
+async function drawAll(pages) {
+    await withPerson({}, async (page) => {
+        await shots(page, "sign-in", "/sign-in");
+        await signIn(page, await world.link("ana", "admin"));
+        for (const [name, path] of Object.entries(pages)) await shots(page, name, path);
+    });
+}
+
+async function shots(page, name, path) {
+    await page.goto(world.console + path);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    for (const width of WIDTHS) {
+        await page.setViewportSize({ width, height: width < 500 ? 844 : 900 });
+        for (const colorScheme of ["light", "dark"]) {
+            await page.emulateMedia({ colorScheme });
+            await page.screenshot({ path: join(folder, `${name}-${width}-${colorScheme}.png`), fullPage: true, animations: "disabled" });
+        }
+    }
+}
+
+/** The pictures of docs/tutorials/console.md and docs/how-to/console.md. */
+async function drawBook(pages) {
+    await withPerson({ viewport: { width: 1120, height: 700 } }, async (page) => {
+        await signIn(page, await world.link("ana", "admin"));
+        for (const name of ["overview", "export-running"]) {
+            await page.goto(world.console + pages[name]);
+            await page.getByRole("heading", { level: 1 }).waitFor();
+            const path = join(folder, `console-${name}.png`);
+            await page.screenshot({ path, animations: "disabled" });
+            const { size } = statSync(path);
+            if (size > MAX_BOOK_BYTES) throw new Error(`${path} has ${size} bytes, more than ${MAX_BOOK_BYTES}`);
+        }
+    });
+}
+
+async function withPerson(options, task) {
+    const person = await browser.open(options);
+    await task(person.page);
+    await person.close(new URL(world.console).host);
+}

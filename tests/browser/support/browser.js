@@ -1,0 +1,102 @@
+// Chromium, and people in it. Whatever a page must never do fails the test: violate the content
+// security policy, print an error, or load something from another host.
+
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+import { PATIENCE_MS } from "./world.js";
+
+// The packages are outside the work tree: scripts/browser-test.
+const require = createRequire(join(process.env.BROWSER_PACKAGES ?? import.meta.dirname, "package.json"));
+const { chromium } = require("playwright");
+const AXE = require("axe-core").source;
+
+/** What people with impairments need, and good practice. */
+const AXE_RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+
+export class Browser {
+    static async start() {
+        const browser = new Browser();
+        browser.chromium = await chromium.launch({
+            executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+            // Only this machine exists.
+            args: ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--no-proxy-server"],
+        });
+        return browser;
+    }
+
+    close() {
+        return this.chromium.close();
+    }
+
+    /** A browser with nothing in it, or with the cookies of a [`Person`]. */
+    async open(options = {}) {
+        const context = await this.chromium.newContext({
+            viewport: { width: 1280, height: 900 },
+            locale: "en-GB",
+            timezoneId: "Europe/Berlin",
+            ...options,
+        });
+        context.setDefaultTimeout(PATIENCE_MS);
+        return Person.watch(context);
+    }
+}
+
+/** A person with a browser of their own. */
+export class Person {
+    static async watch(context) {
+        const person = new Person();
+        person.context = context;
+        person.problems = [];
+        person.hosts = new Set();
+        await context.exposeBinding("reportViolation", (_, violation) => person.problems.push(violation));
+        await context.addInitScript(() =>
+            document.addEventListener("securitypolicyviolation", (event) =>
+                window.reportViolation(`${event.violatedDirective}: ${event.blockedURI} ${event.sample}`),
+            ),
+        );
+        context.on("request", (request) => person.hosts.add(new URL(request.url()).host));
+        context.on("response", (response) => {
+            // A page may be an error; what belongs to a page must be there.
+            const isPage = response.request().resourceType() === "document";
+            if (response.status() >= 400 && !isPage) {
+                person.problems.push(`${response.status()}: ${response.url()}`);
+            }
+        });
+        context.on("console", (message) => {
+            const isOfResponse = message.text().startsWith("Failed to load resource");
+            if (["error", "warning"].includes(message.type()) && !isOfResponse) {
+                person.problems.push(`${message.location().url}: ${message.text()}`);
+            }
+        });
+        context.on("weberror", (error) => person.problems.push(String(error.error())));
+        person.page = await context.newPage();
+        return person;
+    }
+
+    /** Closes the browser, and checks that it had no reason to complain. */
+    async close(...hosts) {
+        await this.context.close();
+        assert.deepEqual(this.problems, []);
+        const foreign = [...this.hosts].filter((host) => !hosts.includes(host));
+        assert.deepEqual(foreign, [], "a page loads something from another host");
+    }
+}
+
+/** The violations of a page, as text. The context needs `bypassCSP`, since axe is a script. */
+export async function inspect(page) {
+    await page.evaluate(AXE);
+    const { violations } = await page.evaluate(
+        (values) => window.axe.run(document, { runOnly: { type: "tag", values } }),
+        AXE_RULES,
+    );
+    return violations.flatMap(({ id, help, nodes }) =>
+        nodes.map(({ html, failureSummary }) => `${id} (${help}): ${html.slice(0, 200)} ${failureSummary}`),
+    );
+}
+
+/** How many pixels a page is wider than the window. */
+export function overflow(page) {
+    return page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+}

@@ -1,0 +1,258 @@
+// An installation for the tests: `longshore standalone` with a small workspace, its users, and
+// addresses that only this machine reaches. LONGSHORE is the program.
+
+import { execFile, spawn } from "node:child_process";
+import { createWriteStream, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+
+import { BUCKET, Storage } from "./storage.js";
+
+const BINARY = process.env.LONGSHORE ?? "longshore";
+const KEY = "key-of-the-browser-tests";
+/** How long the installation, a page or an export may take on a busy machine. */
+export const PATIENCE_MS = 60_000;
+
+/** Names that a page must show as they are. */
+export const HOSTILE = {
+    markup: `<script>alert(1)</script><img src=x onerror="alert(2)">`,
+    rightToLeft: "\u202Eמבצע חורף\u202E تخفيضات",
+    // The longest name that a workspace file may have, without a place to break it.
+    long: "WhoBoughtSomething".repeat(14).padEnd(255, "x"),
+};
+
+const AUDIENCE = (tier) => ({
+    AND: [{ custom_attribute: { custom_attribute_name: "loyalty_tier", comparison: "equals", value: tier } }],
+});
+
+function workspaceFile(storage, names) {
+    const segment = (number, name, tier) => ({
+        id: `9d0b7c52-61c5-4d0e-b0f3-0000000000${String(number).padStart(2, "0")}`,
+        name,
+        audience: AUDIENCE(tier),
+    });
+    const acme = {
+        workspace: "acme",
+        time_zone: "Europe/Berlin",
+        keys: [
+            {
+                name: "nightly-export",
+                secret: KEY,
+                permissions: ["users.export.global_control_group", "users.export.segment", "segments.list"],
+            },
+        ],
+        control_group: { percent: 10 },
+        segments: [
+            segment(1, "Gold customers", "gold"),
+            segment(2, "Winter sale", "silver"),
+            ...names.map((name, index) => segment(10 + index, name, "gold")),
+        ],
+        storages: [
+            {
+                name: "warehouse",
+                s3: {
+                    bucket: BUCKET,
+                    region: "eu-west-1",
+                    endpoint: storage.url,
+                    path_style: true,
+                    access_key_id: "AKIAIOSFODNN7EXAMPLE",
+                    secret_access_key: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+                },
+            },
+        ],
+    };
+    const globex = { workspace: "globex", control_group: { percent: 5 } };
+    // JSON is YAML.
+    return [acme, globex].map((document) => JSON.stringify(document)).join("\n---\n");
+}
+
+async function freePorts(count) {
+    const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
+    await Promise.all(servers.map((server) => new Promise((ready) => server.on("listening", ready))));
+    const ports = servers.map((server) => server.address().port);
+    await Promise.all(servers.map((server) => new Promise((closed) => server.close(closed))));
+    return ports;
+}
+
+export class World {
+    /**
+     * Starts an installation. `names` are those of further segments. `publicUrl` returns the
+     * console's address behind a proxy, from the console's port.
+     */
+    static async start({ users = 3000, names = [], publicUrl } = {}) {
+        const world = new World();
+        world.directory = mkdtempSync(join(tmpdir(), "longshore-browser-"));
+        world.storage = await Storage.start();
+        const [api, ops, console] = await freePorts(3);
+        world.api = `http://127.0.0.1:${api}`;
+        world.listen = `http://127.0.0.1:${console}`;
+        world.console = (await publicUrl?.(console)) ?? world.listen;
+        const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("LONGSHORE"));
+        world.environment = {
+            ...Object.fromEntries(inherited),
+            LONGSHORE_DATA: join(world.directory, "data"),
+            LONGSHORE_LISTEN: `127.0.0.1:${api}`,
+            LONGSHORE_OPS_LISTEN: `127.0.0.1:${ops}`,
+            LONGSHORE_CONSOLE_LISTEN: `127.0.0.1:${console}`,
+            LONGSHORE_EXPORTS__RETRY_MS: "100",
+            NO_PROXY: "*",
+        };
+        if (publicUrl) world.environment.LONGSHORE_CONSOLE_PUBLIC_URL = world.console;
+        try {
+            writeFileSync(join(world.directory, "workspaces.yaml"), workspaceFile(world.storage, names));
+            await world.run("apply", "workspaces.yaml");
+            await world.import(users);
+            await world.#startService(`http://127.0.0.1:${ops}/readyz`);
+        } catch (error) {
+            await world.close();
+            throw error;
+        }
+        return world;
+    }
+
+    async #startService(readyz) {
+        // Also where a test ends the process.
+        process.once("exit", () => this.service.kill("SIGKILL"));
+        const log = openSync(join(this.directory, "standalone.log"), "a");
+        const options = { cwd: this.directory, env: this.environment, stdio: ["ignore", log, log] };
+        this.service = spawn(BINARY, ["standalone"], options);
+        this.ended = new Promise((ended) => this.service.once("exit", ended));
+        await this.until("the service is ready", async () => {
+            if (this.service.exitCode !== null) throw new Error(await this.log());
+            return fetch(readyz).then((response) => response.ok, () => false);
+        });
+    }
+
+    async close() {
+        this.storage.close();
+        if (this.service) {
+            this.service.kill("SIGTERM");
+            await Promise.race([this.ended, sleep(PATIENCE_MS, null, { ref: false })]);
+            this.service.kill("SIGKILL");
+        }
+        rmSync(this.directory, { recursive: true, force: true });
+    }
+
+    /** What the service has logged. */
+    log() {
+        return readFile(join(this.directory, "standalone.log"), "utf8");
+    }
+
+    /** Runs a command of the program; returns what it prints. */
+    async run(...args) {
+        const options = { cwd: this.directory, env: this.environment, maxBuffer: 64 << 20 };
+        try {
+            return (await promisify(execFile)(BINARY, args, options)).stdout;
+        } catch (error) {
+            throw new Error(`${error.message}\n${error.stdout}`);
+        }
+    }
+
+    async import(users) {
+        const file = join(this.directory, "users.ndjson");
+        const generated = spawn(BINARY, ["generate", "--users", String(users)], {
+            cwd: this.directory,
+            env: this.environment,
+            stdio: ["ignore", "pipe", "inherit"],
+        });
+        generated.stdout.pipe(createWriteStream(file));
+        const status = await new Promise((ended) => generated.once("close", ended));
+        if (status !== 0) throw new Error(`longshore generate: ${status}`);
+        await this.run("import", file, "--workspace", "acme", "--yes");
+    }
+
+    /** An address that signs a person in, once. */
+    async link(name, role, ...more) {
+        const printed = await this.run("console", "link", "--as", name, "--role", role, ...more);
+        const url = printed.match(/https?:\/\/\S+/)?.[0];
+        if (!url) throw new Error(`no address in what longshore console link prints: ${printed}`);
+        return url;
+    }
+
+    /** Requests an export over the API; returns its prefix. */
+    async request(body = {}) {
+        const { segment, ...rest } = body;
+        const path = segment ? "segment" : "global_control_group";
+        const asked = { fields_to_export: ["external_id", "email"], ...rest };
+        if (segment) asked.segment_id = await this.segment(segment);
+        const response = await this.#call(`/users/export/${path}`, asked);
+        return response.object_prefix;
+    }
+
+    async segment(name) {
+        const { segments } = await this.#call("/segments/list");
+        return segments.find((segment) => segment.name === name).id;
+    }
+
+    async #call(path, body) {
+        const headers = { Authorization: `Bearer ${KEY}`, "Content-Type": "application/json" };
+        const method = body ? "POST" : "GET";
+        const response = await fetch(this.api + path, { method, headers, body: JSON.stringify(body) });
+        const json = await response.json();
+        if (!response.ok) throw new Error(`${path}: ${response.status} ${JSON.stringify(json)}`);
+        return json;
+    }
+
+    /** An export's state, as the command line shows it. */
+    async state(prefix) {
+        return JSON.parse(await this.run("export", "status", prefix, "--json", "--key", "")).state;
+    }
+
+    /** Verifies the downloaded file of an export, with its manifest and the keys from the API. */
+    async verify(prefix, folder) {
+        const { url } = await this.#call(`/users/export/${prefix}`);
+        const save = async (address, name) => {
+            const response = await fetch(address);
+            if (!response.ok) throw new Error(`${address}: ${response.status}`);
+            writeFileSync(join(folder, name), await response.text());
+        };
+        for (const name of ["manifest.json", "manifest.json.sig", "SHA256SUMS"]) {
+            await save(url.replace("/download", `/${name}`), `${prefix}.${name}`);
+        }
+        await save(`${this.api}/.well-known/longshore/acme/allowed_signers`, "allowed_signers");
+        return this.run("export", "verify", folder, "--allowed-signers", join(folder, "allowed_signers"));
+    }
+
+    /** All exports, the latest first. */
+    async prefixes() {
+        const lines = (await this.run("export", "list", "--json", "--key", "")).trim().split("\n");
+        return lines.filter(Boolean).map((line) => JSON.parse(line).object_prefix);
+    }
+
+    /** Waits until an export has one of the states. */
+    async reaches(prefix, ...states) {
+        const isThere = async () => states.includes(await this.state(prefix));
+        await this.until(`${prefix} is ${states}`, isThere);
+    }
+
+    async until(what, isTrue) {
+        for (const since = Date.now(); !(await isTrue()); await sleep(100)) {
+            if (Date.now() - since > PATIENCE_MS) {
+                throw new Error(`${what}: not within ${PATIENCE_MS / 1000} seconds\n${await this.log()}`);
+            }
+        }
+    }
+
+    /**
+     * One export in each state that pages show differently; returns their prefixes. The running one
+     * has written some of its files, and waits.
+     */
+    async exports({ usersPerFile = 250, written = 3 } = {}) {
+        const done = await this.request({ segment: "All users" });
+        await this.reaches(done, "done");
+        this.storage.refuse();
+        const failed = await this.request({ segment: "Gold customers", destination: "warehouse" });
+        await this.reaches(failed, "failed");
+        this.storage.accept();
+        this.storage.hold();
+        const cancelled = await this.request({ destination: "warehouse" });
+        await this.run("export", "cancel", cancelled, "--key", "");
+        const running = await this.request({ segment: "All users", destination: "warehouse", users_per_file: usersPerFile });
+        this.storage.hold(written);
+        return { done, failed, cancelled, running };
+    }
+}
