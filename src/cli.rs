@@ -26,6 +26,7 @@ mod export;
 mod gateway;
 mod generate;
 mod health;
+mod history;
 mod ids;
 mod import;
 mod invalid_numbers;
@@ -34,12 +35,13 @@ mod log;
 mod messages;
 mod migrate;
 mod print;
+mod processes;
 mod progress;
 pub mod reference;
+mod retry;
 mod schedules;
 mod scim_token;
 mod segments;
-mod service;
 mod signing_key;
 mod sla;
 mod standalone;
@@ -50,7 +52,6 @@ mod users;
 mod worker;
 
 pub use config::process::IMAGE;
-pub use service::{documented_routes, routes};
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -151,6 +152,10 @@ enum Command {
     DeadLetters(dead_letters::Arguments),
     /// Show and reset the groups' positions in the log
     Log(log::Arguments),
+    /// List the processes of the installation
+    Processes(processes::Arguments),
+    /// Show how much was done and how much waited, by minute, hour or day
+    History(history::Arguments),
     /// List who changed what, when, and from where
     Audit(audit::Arguments),
     /// Record and restore backups
@@ -416,6 +421,8 @@ async fn run(arguments: Arguments) -> ExitCode {
             Command::InvalidNumbers(arguments) => invalid_numbers::run(config, arguments).await,
             Command::DeadLetters(arguments) => dead_letters::run(config, arguments).await,
             Command::Log(arguments) => log::run(config, arguments).await,
+            Command::Processes(arguments) => processes::run(config, arguments).await,
+            Command::History(arguments) => history::run(config, arguments).await,
             Command::Audit(arguments) => audit::run(config, arguments).await,
             Command::Backup(arguments) => backup::run(config, arguments).await,
             Command::Demo(arguments) => demo::run(config, arguments).await,

@@ -29,7 +29,8 @@
 //! | `log` | append and consume: Kafka, or a table in a separate file |
 //! | `template` | Liquid with limits |
 //! | `runtime` | settings, topics, traces, fairness, credentials, the engine of all work, outbound requests |
-//! | `gateway` | the HTTP server: workspaces, keys, limits, bodies, errors, idempotency, deliveries |
+//! | `gateway` | the HTTP server: workspaces, keys, limits, bodies, errors, idempotency |
+//! | `deliveries` | callbacks, postbacks and notifications: stored and retried |
 //! | `people` | users: profiles, identities, activity, import; audiences |
 //! | `content` | campaigns, catalogs, phone numbers |
 //! | `proof` | what an export states about itself, and the check of it |
@@ -40,22 +41,12 @@
 //! | `sending` | schedules, transactional emails, reports about messages, unsubscribing |
 //! | `declared` | the workspace file: read, compared with what is stored, applied |
 //! | `console` | pages for people over exports and messages |
+//! | `server` | the processes: the layers put together, the workers' roles, setup, telemetry |
 //!
-//! This crate is the program: it puts the layers together, and re-exports their modules. A module
-//! here uses only those above it, which a test checks.
+//! This crate is the command line ([`cli`]): one file per subcommand, which parses options, opens
+//! connections and runs the work. It re-exports the modules of the layers.
 //!
-//! | module | is about |
-//! |---|---|
-//! | [`app`] | the state of all layers, assembled |
-//! | [`erase`] | erases one user from every domain |
-//! | [`dead_letters`] | retries dead letters; those of a workspace over HTTP |
-//! | [`setup`] | migrates an installation to this version; checked at each start |
-//! | [`worker`] | runs the roles, and routes messages and claims to the domains |
-//! | [`telemetry`] | metrics with their help text, tracing, the operations listener |
-//! | [`shutdown`] | the signals that end a process |
-//! | [`cli`] | one file per subcommand; parses options, opens connections, runs the work |
-//!
-//! Start with [`cli::routes`], every route of the API, and [`worker::run`], which starts the workers.
+//! Start with [`routes()`], every route of the API, and [`worker::run`], which starts the workers.
 //! `docs/explanation/through-the-code.md` follows an export and a purchase from file to file.
 //!
 //! A domain has its routes in `api` (check and append), and its SQL in `rows` or files that end in
@@ -63,25 +54,24 @@
 
 pub use content::{campaigns, catalogs, sms};
 pub use declared as workspace_file;
+pub use deliveries;
 pub use exports;
 pub use gateway;
-pub use gateway::{deliveries, workspaces};
+pub use gateway::workspaces;
 pub use messages;
 pub use people::{audience, users};
 pub use proof;
-pub use runtime::{config, credentials, engine, fairness, kinds, outbound, topics, traces};
+pub use runtime::{
+    config, credentials, engine, fairness, history, kinds, outbound, topics, traces,
+};
 pub use scim;
-pub use sending::{inbound, schedules, transactional, user_messages};
+pub use sending::{erase, inbound, schedules, transactional, user_messages};
+pub use server::{
+    app, dead_letters, documented_routes, routes, setup, shutdown, telemetry, worker,
+};
 pub use tracking;
 
-pub mod app;
 pub mod cli;
-pub mod dead_letters;
-pub mod erase;
-pub mod setup;
-pub mod shutdown;
-pub mod telemetry;
-pub mod worker;
 
 #[cfg(test)]
 mod layers;

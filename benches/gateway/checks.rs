@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::{Extension, Router};
 use longshore::app::App;
-use longshore::gateway::{self, Caller, Recording};
+use longshore::gateway::{self, Caller};
 use longshore::tracking;
 use longshore::workspaces;
 use tokio::task::JoinHandle;
@@ -55,7 +55,6 @@ impl<'a> Checks<'a> {
             address: None,
             permissions: Arc::default(),
             request_id: Uuid::new_v4().to_string(),
-            recording: Recording::default(),
         };
         let open = Router::new()
             .route(tracking::api::PATH, tracking::api::unprotected())

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::confirm::Confirmation;
-use super::{CommandResult, output};
+use super::{CommandResult, output, retry};
 use crate::app::App;
 use crate::config::Config;
 use crate::workspace_file::apply::{Applied, apply};
@@ -94,12 +94,14 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         CommandResult::Ok(())
     };
     for declaration in &declared.workspaces {
-        let applied = apply(&app, declaration, options).await;
+        let applied = async || Ok(apply(&app, declaration, options).await?);
+        let applied = retry::long_while_busy(applied).await;
         show(applied.map_err(|error| format!("workspace {}: {error}", declaration.name))?)?;
     }
     // Its users may refer to any of the workspaces.
     if let Some(company) = &declared.company {
-        let applied = apply_company(&app, company, options).await;
+        let applied = async || Ok(apply_company(&app, company, options).await?);
+        let applied = retry::long_while_busy(applied).await;
         show(applied.map_err(|error| format!("company {}: {error}", company.name))?)?;
     }
     if has_new_secrets && output::error().is_some() {

@@ -6,10 +6,10 @@ use uuid::Uuid;
 use super::ids::audit_id;
 use super::table::{Cell, optional, text, time};
 use super::times::{Moment, moment};
-use super::{CommandResult, PageArguments, find_named};
+use super::{CommandResult, PageArguments, find_named, retry};
 use crate::app::App;
 use crate::config::Config;
-use runtime::audit::{self, Filter, Record};
+use runtime::audit::{self, Change, Filter, Record};
 use store::Tx;
 
 #[derive(clap::Args)]
@@ -112,6 +112,17 @@ pub async fn record(
     Ok(audit::record_command(tx, app.clock.now_ms(), workspace, change, details).await?)
 }
 
+/// [`record`] for a change that its domain describes; none if nothing changed.
+pub async fn record_change(
+    tx: &mut Tx,
+    app: &App,
+    workspace: Option<i32>,
+    change: impl Into<Option<Change>>,
+) -> CommandResult {
+    let Some(Change { action, object, details }) = change.into() else { return Ok(()) };
+    record(tx, app, workspace, (action, object), details).await
+}
+
 /// [`record`], after a change that has a transaction of its own.
 pub async fn record_done(
     app: &App,
@@ -119,7 +130,11 @@ pub async fn record_done(
     change: (&'static str, impl Into<String>),
     details: Value,
 ) -> CommandResult {
-    let mut tx = app.store.write().await?;
-    record(&mut tx, app, workspace, change, details).await?;
-    Ok(tx.commit().await?)
+    let (action, object) = (change.0, change.1.into());
+    retry::while_busy(async || {
+        let mut tx = app.store.write().await?;
+        record(&mut tx, app, workspace, (action, &*object), details.clone()).await?;
+        Ok(tx.commit().await?)
+    })
+    .await
 }

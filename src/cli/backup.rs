@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{CommandResult, standalone};
+use super::{CommandResult, retry, standalone};
 use crate::app;
 use crate::config::Config;
 use crate::setup::restore::{self, RestoredLog};
-use crate::telemetry::fleet;
 use kit::clock::{Clock, from_ms};
 use kit::words::count;
-use runtime::audit;
+use runtime::{audit, backups};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -61,9 +60,13 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 
 async fn record(config: Config) -> CommandResult {
     let app = super::open(config).await?;
-    let mut tx = app.store.write().await?;
-    let at = fleet::record_backup(&mut tx).await?;
-    tx.commit().await?;
+    let recorded = retry::while_busy(async || {
+        let mut tx = app.store.write().await?;
+        let at = backups::record(&mut tx).await?;
+        tx.commit().await?;
+        Ok(at)
+    });
+    let at = recorded.await?;
     println!("backup recorded at {}", from_ms(at));
     Ok(())
 }

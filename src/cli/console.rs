@@ -1,4 +1,7 @@
-//! `longshore console`: sign-in links, sessions, and the rights of the console's pages.
+//! `longshore console`: sign-in links, sessions, dashboard users, and the rights of the console's
+//! pages.
+
+mod users;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use serde::Serialize;
@@ -8,13 +11,14 @@ use uuid::Uuid;
 use super::confirm::Consent;
 use super::ids::session_id;
 use super::table::{self, Cell, text, time};
-use super::{CommandResult, PageArguments, UsageError, audit};
+use super::{CommandResult, PageArguments, UsageError, audit, retry};
 use crate::app::App;
 use crate::config::Config;
 use crate::config::console::ConsoleListen;
 use runtime::audit::operator;
 use web_console::link::{self, NewLink, VALID_MINUTES};
-use web_console::rights::Role;
+use web_console::permissions::{self, PermissionTable};
+use web_console::rights::{Right, Role};
 use web_console::routes::{self, Action, Needs};
 use web_console::session::{self, Filter, Session};
 
@@ -51,8 +55,30 @@ Examples:
   $ longshore console sign-out --all --dry-run")]
     SignOut(SignOut),
     /// List the pages and actions of the console, with the right that each needs and its roles
-    #[command(after_help = "Example:\n  $ longshore console rights")]
+    #[command(after_help = "\
+Examples:
+  $ longshore console rights
+  $ longshore console rights --permissions")]
     Rights(RightsArguments),
+    /// List dashboard users: name, whether active, last sign-in; their rights with --json
+    #[command(after_help = "Example:\n  $ longshore console users --json")]
+    Users(PageArguments),
+    /// Let another account of the identity provider sign in as a dashboard user
+    ///
+    /// The first sign-in of a user stores the account, and no other one is accepted. Use this if the
+    /// account was created again. The user's sessions end.
+    #[command(after_help = "Example:\n  $ longshore console reset-identity ann@acme.example")]
+    ResetIdentity(ResetIdentity),
+}
+
+#[derive(clap::Args)]
+struct ResetIdentity {
+    /// The userName of the dashboard user
+    #[arg(value_name = "USER")]
+    user_name: String,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -102,6 +128,9 @@ struct SignOut {
 
 #[derive(clap::Args)]
 struct RightsArguments {
+    /// List the permissions of dashboard users instead, with the rights that each grants
+    #[arg(long)]
+    permissions: bool,
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
@@ -127,7 +156,12 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         }
         Command::Sessions(arguments) => list(config, arguments).await,
         Command::SignOut(arguments) => sign_out(&super::open(config).await?, arguments).await,
+        Command::Rights(RightsArguments { permissions: true, json }) => permissions(&config, json),
         Command::Rights(arguments) => rights(&arguments),
+        Command::Users(page) => users::list(config, page).await,
+        Command::ResetIdentity(ResetIdentity { user_name, json }) => {
+            users::reset_identity(&super::open(config).await?, &user_name, json).await
+        }
     }
 }
 
@@ -164,17 +198,21 @@ async fn create_link(app: &App, Link { name, role, json }: Link) -> CommandResul
 
 /// Creates a link, and records that.
 pub(super) async fn link_for(app: &App, person: String, role: Role) -> CommandResult<NewLink> {
-    let mut tx = app.store.write().await?;
-    let created = link::create(&mut tx, &app.config, &app.clock, &person, role).await?;
-    audit::record(&mut tx, app, None, ("console.link", person), json!({"role": role})).await?;
-    tx.commit().await?;
-    Ok(created)
+    retry::while_busy(async || {
+        let mut tx = app.store.write().await?;
+        let created = link::create(&mut tx, &app.config, &app.clock, &person, role).await?;
+        audit::record(&mut tx, app, None, ("console.link", &*person), json!({"role": role}))
+            .await?;
+        tx.commit().await?;
+        Ok(created)
+    })
+    .await
 }
 
 async fn list(config: Config, Sessions { person, page }: Sessions) -> CommandResult {
     let before = page.after(session_id)?;
     let app = super::open(config).await?;
-    let filter = Filter { person, before, limit: page.rows_to_read().into() };
+    let filter = Filter { person, user_id: None, before, limit: page.rows_to_read().into() };
     let mut tx = app.store.snapshot().await?;
     let found = session::list(&mut tx, app.clock.now_ms(), &filter).await?;
     tx.commit().await?;
@@ -210,6 +248,18 @@ async fn sign_out(app: &App, arguments: SignOut) -> CommandResult {
     if consent.needs_effects() && !consent.is_given(json, &[effect])? {
         return Ok(());
     }
+    let end = async || end_sessions(app, id, person.as_deref()).await;
+    let ended = retry::while_busy(end).await?;
+    if json {
+        println!("{}", json!({"ended": ended}));
+    } else {
+        println!("ended {ended} {}", if ended == 1 { "session" } else { "sessions" });
+    }
+    Ok(())
+}
+
+/// Ends a session, or all those of a person or of everybody. Returns how many were ended.
+async fn end_sessions(app: &App, id: Option<Uuid>, person: Option<&str>) -> CommandResult<u64> {
     let mut tx = app.store.write().await?;
     let (ended, object, details) = match id {
         Some(id) => {
@@ -219,19 +269,13 @@ async fn sign_out(app: &App, arguments: SignOut) -> CommandResult {
             (1, id.to_string(), json!({"person": person}))
         }
         None => {
-            let ended = session::end_all(&mut tx, person.as_deref()).await?;
-            let object = person.unwrap_or_else(|| "all".to_owned());
-            (ended, object, json!({"sessions": ended}))
+            let ended = session::end_all(&mut tx, person).await?;
+            (ended, person.unwrap_or("all").to_owned(), json!({"sessions": ended}))
         }
     };
     audit::record(&mut tx, app, None, ("console.session_end", object), details).await?;
     tx.commit().await?;
-    if json {
-        println!("{}", json!({"ended": ended}));
-    } else {
-        println!("ended {ended} {}", if ended == 1 { "session" } else { "sessions" });
-    }
-    Ok(())
+    Ok(ended)
 }
 
 /// A page or an action, with who may use it.
@@ -239,21 +283,23 @@ async fn sign_out(app: &App, arguments: SignOut) -> CommandResult {
 struct ListedAction {
     method: String,
     path: &'static str,
-    /// `nothing`, `session`, or the name of a right.
-    needs: &'static str,
+    /// `nothing`, `session`, or the names of the rights, separated by commas.
+    needs: String,
     roles: Vec<Role>,
 }
 
 impl ListedAction {
     fn new(action: &Action) -> Self {
-        let (needs, roles) = match action.needs {
-            Needs::Nothing => ("nothing", Role::ALL.to_vec()),
-            Needs::Session => ("session", Role::ALL.to_vec()),
-            Needs::Right(right) => {
-                let roles = Role::ALL.into_iter().filter(|role| role.rights().has(right));
-                (right.name(), roles.collect())
+        let (needs, rights) = match action.needs {
+            Needs::Nothing => ("nothing".to_owned(), Vec::new()),
+            Needs::Session => ("session".to_owned(), Vec::new()),
+            Needs::Right(right) => (right.name().to_owned(), vec![right]),
+            Needs::Both(first, second) => {
+                (format!("{}, {}", first.name(), second.name()), vec![first, second])
             }
         };
+        let has_all = |role: &Role| rights.iter().all(|right| role.rights().has(*right));
+        let roles = Role::ALL.into_iter().filter(has_all).collect();
         Self { method: action.method.to_string(), path: action.path, needs, roles }
     }
 }
@@ -264,6 +310,25 @@ fn rights(arguments: &RightsArguments) -> CommandResult {
     let headers = ["METHOD", "PATH", "NEEDS", "ROLES"];
     table::print(arguments.json, "pages", headers, &actions, |action| {
         let roles: Vec<&str> = action.roles.iter().map(|role| role.name()).collect();
-        [text(&action.method), text(action.path), text(action.needs), text(roles.join(", "))]
+        [text(&action.method), text(action.path), text(&action.needs), text(roles.join(", "))]
+    })
+}
+
+/// A permission of dashboard users.
+#[derive(Serialize)]
+struct ListedPermission<'a> {
+    permission: &'a str,
+    rights: Vec<Right>,
+}
+
+fn permissions(config: &Config, as_json: bool) -> CommandResult {
+    permissions::check(config)?;
+    let table = PermissionTable::from_config(config);
+    let listed =
+        table.entries().map(|(permission, rights)| ListedPermission { permission, rights });
+    let listed: Vec<ListedPermission<'_>> = listed.collect();
+    table::print(as_json, "permissions", ["PERMISSION", "RIGHTS"], &listed, |listed| {
+        let rights: Vec<&str> = listed.rights.iter().map(|right| right.name()).collect();
+        [text(listed.permission), text(rights.join(", "))]
     })
 }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::audit;
 use super::confirm::Consent;
 use super::ids::group_id;
-use super::{CommandResult, WorkspaceArgument, table};
+use super::{CommandResult, WorkspaceArgument, retry, table};
 use crate::app::App;
 use crate::config::Config;
 use crate::workspace_file::apply::large_group_note;
@@ -130,13 +130,17 @@ async fn renew(app: &App, arguments: Renew) -> CommandResult {
             return Ok(());
         }
     }
-    let mut tx = app.store.write().await?;
-    let workspace = workspace.find(&mut tx).await?;
-    let former = control_group(&mut tx, workspace.id).await?;
-    let group = groups::renew(&mut tx, workspace.id, percent, app.clock.now_ms()).await?;
-    let groups = (former.as_ref(), &group);
-    record(&mut tx, app, &workspace, "control_group.renew", groups).await?;
-    tx.commit().await?;
+    let renewed = retry::while_busy(async || {
+        let mut tx = app.store.write().await?;
+        let workspace = workspace.find(&mut tx).await?;
+        let former = control_group(&mut tx, workspace.id).await?;
+        let group = groups::renew(&mut tx, workspace.id, percent, app.clock.now_ms()).await?;
+        let groups = (former.as_ref(), &group);
+        record(&mut tx, app, &workspace, "control_group.renew", groups).await?;
+        tx.commit().await?;
+        Ok((workspace, former, group))
+    });
+    let (workspace, former, group) = renewed.await?;
     changed(app, &workspace, &group, json).await?;
     note.iter().for_each(|note| eprintln!("{note}"));
     if let Some(ControlGroup { segment_id, .. }) = former {
@@ -169,14 +173,18 @@ async fn activate(app: &App, arguments: Activate) -> CommandResult {
             return Ok(());
         }
     }
-    let mut tx = app.store.write().await?;
-    let workspace = workspace.find(&mut tx).await?;
-    let former = control_group(&mut tx, workspace.id).await?;
-    let group = groups::activate(&mut tx, workspace.id, segment_id).await?;
-    let group = group.ok_or_else(|| unknown(segment_id, &workspace))?;
-    let groups = (former.as_ref(), &group);
-    record(&mut tx, app, &workspace, "control_group.activate", groups).await?;
-    tx.commit().await?;
+    let activated = retry::while_busy(async || {
+        let mut tx = app.store.write().await?;
+        let workspace = workspace.find(&mut tx).await?;
+        let former = control_group(&mut tx, workspace.id).await?;
+        let group = groups::activate(&mut tx, workspace.id, segment_id).await?;
+        let group = group.ok_or_else(|| unknown(segment_id, &workspace))?;
+        let groups = (former.as_ref(), &group);
+        record(&mut tx, app, &workspace, "control_group.activate", groups).await?;
+        tx.commit().await?;
+        Ok((workspace, group))
+    });
+    let (workspace, group) = activated.await?;
     changed(app, &workspace, &group, json).await
 }
 

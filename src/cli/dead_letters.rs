@@ -11,7 +11,7 @@ use super::audit;
 use super::confirm::Consent;
 use super::ids::dead_letter_id;
 use super::table::{self, Cell, measure, number, optional, text, time};
-use super::{CommandResult, PageArguments, print};
+use super::{CommandResult, PageArguments, print, retry};
 use crate::app::App;
 use crate::config::Config;
 use crate::engine::batches::dead_letters::{self, DeadLetter};
@@ -90,11 +90,11 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         Command::List(page) => list(&app.store, &page).await,
         Command::Show(Show { id, json }) => {
             let names = workspace_names(&app.store).await?;
-            let letter = Letter::new(&dead_letters::by_id(&app.store, id).await?, &names);
-            table::print_object(json, &letter, details)
+            let found = dead_letters::by_id(&app.store, id).await?;
+            table::print_object(json, &ListedDeadLetter::new(&found, &names), details)
         }
         Command::Retry(which) => {
-            let retried = retry(&app, &which).await;
+            let retried = retry_all(&app, &which).await;
             app.store.wake().flush().await;
             retried
         }
@@ -109,11 +109,11 @@ async fn list(store: &Store, page: &PageArguments) -> CommandResult {
     };
     let names = workspace_names(store).await?;
     let limit = page.rows_to_read() as usize;
-    let mut letters: Vec<Letter> = Vec::new();
-    while letters.len() < limit {
+    let mut listed: Vec<ListedDeadLetter> = Vec::new();
+    while listed.len() < limit {
         let found = dead_letters::page(store, last.as_ref()).await?;
-        let rest = limit - letters.len();
-        letters.extend(found.iter().take(rest).map(|letter| Letter::new(letter, &names)));
+        let rest = limit - listed.len();
+        listed.extend(found.iter().take(rest).map(|found| ListedDeadLetter::new(found, &names)));
         last = found.into_iter().next_back();
         if last.is_none() {
             break;
@@ -121,20 +121,21 @@ async fn list(store: &Store, page: &PageArguments) -> CommandResult {
     }
     let headers =
         ["ID", "CREATED", "WORKSPACE", "TOPIC", "PARTITION", "OFFSET", "ATTEMPTS", "REASON"];
-    page.print_page("dead letters", headers, &letters, |letter| letter.id.to_string(), row)
+    page.print_page("dead letters", headers, &listed, |listed| listed.id.to_string(), row)
 }
 
-async fn retry(app: &App, which: &Which) -> CommandResult {
+async fn retry_all(app: &App, which: &Which) -> CommandResult {
     let ids = chosen(&app.store, which).await?;
     let mut failed = 0;
     for id in &ids {
         let workspace = workspace_of(&app.store, *id).await;
-        let result = crate::dead_letters::retry(app, *id).await;
+        let apply = async || Ok(crate::dead_letters::retry(app, *id).await?);
+        let result = retry::long_while_busy(apply).await;
         if result.is_ok() {
             let change = ("dead_letter.retry", id.to_string());
             audit::record_done(app, workspace, change, json!({})).await?;
         }
-        failed += report(*id, "applied", result.map_err(Into::into));
+        failed += report(*id, "applied", result);
     }
     print::all_done(failed, ids.len(), "were not applied")
 }
@@ -165,13 +166,14 @@ async fn discard(store: &Store, Discard { which, consent, json }: &Discard) -> C
         let workspace = workspace_of(store, *id).await;
         let entry =
             Entry::from_command(workspace, "dead_letter.discard", id.to_string(), json!({}));
-        let result = dead_letters::discard(store, *id, &entry).await;
+        let discard = async || Ok(dead_letters::discard(store, *id, &entry).await?);
+        let result = retry::while_busy(discard).await;
         match &result {
             Ok(()) => discarded.push(id),
             Err(error) => failed.push(json!({"id": id, "reason": error.to_string()})),
         }
         if !json {
-            report(*id, "discarded", result.map_err(Into::into));
+            report(*id, "discarded", result);
         }
     }
     if *json {
@@ -194,7 +196,7 @@ async fn chosen(store: &Store, which: &Which) -> CommandResult<Vec<Uuid>> {
     let mut ids = Vec::new();
     let mut page = dead_letters::page(store, None).await?;
     while let Some(last) = page.last().cloned() {
-        ids.extend(page.iter().map(|letter| letter.id));
+        ids.extend(page.iter().map(|dead_letter| dead_letter.id));
         page = dead_letters::page(store, Some(&last)).await?;
     }
     if ids.is_empty() {
@@ -219,7 +221,7 @@ fn report(id: Uuid, done: &str, result: CommandResult) -> usize {
 
 /// A dead letter as it is printed.
 #[derive(Serialize)]
-struct Letter {
+struct ListedDeadLetter {
     id: Uuid,
     /// None if the message has none.
     workspace: Option<String>,
@@ -236,21 +238,21 @@ struct Letter {
     created_at: i64,
 }
 
-impl Letter {
-    fn new(letter: &DeadLetter, names: &HashMap<i32, String>) -> Self {
+impl ListedDeadLetter {
+    fn new(dead_letter: &DeadLetter, names: &HashMap<i32, String>) -> Self {
         Self {
-            id: letter.id,
-            workspace: letter.workspace_id.and_then(|id| names.get(&id).cloned()),
-            group: letter.consumer_group.clone(),
-            topic: letter.topic.clone(),
-            partition: letter.partition,
-            offset: letter.position,
-            key: readable(&letter.key),
-            payload: readable(&letter.payload),
-            request_id: letter.request_id.clone(),
-            reason: letter.reason.clone(),
-            attempts: letter.attempts,
-            created_at: letter.created_at,
+            id: dead_letter.id,
+            workspace: dead_letter.workspace_id.and_then(|id| names.get(&id).cloned()),
+            group: dead_letter.consumer_group.clone(),
+            topic: dead_letter.topic.clone(),
+            partition: dead_letter.partition,
+            offset: dead_letter.position,
+            key: readable(&dead_letter.key),
+            payload: readable(&dead_letter.payload),
+            request_id: dead_letter.request_id.clone(),
+            reason: dead_letter.reason.clone(),
+            attempts: dead_letter.attempts,
+            created_at: dead_letter.created_at,
         }
     }
 }
@@ -261,33 +263,33 @@ async fn workspace_names(store: &Store) -> CommandResult<HashMap<i32, String>> {
     Ok(all.into_iter().map(|workspace| (workspace.id, workspace.name)).collect())
 }
 
-fn row(letter: &Letter) -> [Cell; 8] {
+fn row(dead_letter: &ListedDeadLetter) -> [Cell; 8] {
     [
-        text(letter.id),
-        time(letter.created_at),
-        optional(letter.workspace.as_ref().map(text)),
-        text(&letter.topic),
-        number(letter.partition),
-        measure(letter.offset),
-        number(letter.attempts),
-        text(&letter.reason),
+        text(dead_letter.id),
+        time(dead_letter.created_at),
+        optional(dead_letter.workspace.as_ref().map(text)),
+        text(&dead_letter.topic),
+        number(dead_letter.partition),
+        measure(dead_letter.offset),
+        number(dead_letter.attempts),
+        text(&dead_letter.reason),
     ]
 }
 
-fn details(letter: &Letter) -> [(&'static str, Cell); 12] {
+fn details(dead_letter: &ListedDeadLetter) -> [(&'static str, Cell); 12] {
     [
-        ("id", text(letter.id)),
-        ("workspace", optional(letter.workspace.as_ref().map(text))),
-        ("topic", text(&letter.topic)),
-        ("partition", number(letter.partition)),
-        ("offset", measure(letter.offset)),
-        ("group", text(&letter.group)),
-        ("key", text(&letter.key)),
-        ("created", time(letter.created_at)),
-        ("attempts", number(letter.attempts)),
-        ("request id", text(&letter.request_id)),
-        ("reason", text(&letter.reason)),
-        ("payload", text(&letter.payload)),
+        ("id", text(dead_letter.id)),
+        ("workspace", optional(dead_letter.workspace.as_ref().map(text))),
+        ("topic", text(&dead_letter.topic)),
+        ("partition", number(dead_letter.partition)),
+        ("offset", measure(dead_letter.offset)),
+        ("group", text(&dead_letter.group)),
+        ("key", text(&dead_letter.key)),
+        ("created", time(dead_letter.created_at)),
+        ("attempts", number(dead_letter.attempts)),
+        ("request id", text(&dead_letter.request_id)),
+        ("reason", text(&dead_letter.reason)),
+        ("payload", text(&dead_letter.payload)),
     ]
 }
 

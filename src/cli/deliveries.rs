@@ -1,12 +1,10 @@
 //! `longshore deliveries`.
 
-use serde_json::json;
 use uuid::Uuid;
 
-use super::audit;
 use super::ids::delivery_id;
 use super::table::{self, Cell, number, optional, state, text, time};
-use super::{CommandResult, ListArguments, find_named, print};
+use super::{CommandResult, Error, ListArguments, find_named, print, retry};
 use crate::app::App;
 use crate::config::Config;
 use crate::deliveries::{self, Delivery, DeliveryError, Filter, State};
@@ -143,21 +141,17 @@ async fn resend(app: &App, arguments: Resend) -> CommandResult {
     }
     let mut failed = 0;
     for id in &ids {
-        let resent = match state {
-            Some(state) => deliveries::resend_in_state(app, *id, state).await,
-            None => deliveries::resend(app, *id).await.map(|()| true),
-        };
-        if let Ok(true) = resent {
-            let found = deliveries::by_id(&mut app.store.snapshot().await?, *id).await?;
-            let workspace = found.map(|delivery| delivery.workspace_id);
-            let change = ("delivery.resend", id.to_string());
-            audit::record_done(app, workspace, change, json!({})).await?;
-        }
-        match resent {
+        let resent = retry::while_busy(async || {
+            Ok(match state {
+                Some(state) => deliveries::resend_in_state(app, *id, state).await?,
+                None => deliveries::resend(app, *id).await.map(|()| true)?,
+            })
+        });
+        match resent.await {
             Ok(true) if state == Some(State::Pending) => println!("{id} will be sent now"),
             Ok(true) => println!("{id} will be sent again"),
             Ok(false) => println!("{id} was sent or given up in the meantime"),
-            Err(DeliveryError::Waiting(_)) if state.is_some() => {
+            Err(error) if state.is_some() && is_waiting(&error) => {
                 println!("{id} will be sent after the delivery before it");
             }
             Err(error) => {
@@ -167,6 +161,10 @@ async fn resend(app: &App, arguments: Resend) -> CommandResult {
         }
     }
     print::all_done(failed, ids.len(), "were not resent")
+}
+
+fn is_waiting(error: &Error) -> bool {
+    matches!(error.downcast_ref(), Some(DeliveryError::Waiting(_)))
 }
 
 /// The deliveries in a state, the earliest first: deliveries about one subject arrive in order.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use indicatif::{HumanBytes, HumanCount};
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
 use self::callback::Receiver;
@@ -42,7 +42,8 @@ pub async fn run(_config: Config, arguments: Arguments) -> CommandResult {
 
 async fn demo(directory: &Path, users: u64) -> CommandResult {
     let begun = Instant::now();
-    println!("Export users with Longshore, from start to end, in {}\n", directory.display());
+    println!("Export users with Longshore, from start to end");
+    println!("       in {}, which is deleted at the end\n", directory.display());
 
     let step = Step::begin(1, format!("generate {} realistic users", HumanCount(users)));
     let records = directory.join("users.ndjson");
@@ -76,7 +77,7 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
     let requested = client.request(&body).await?;
     let url = requested.url.ok_or("the API's response has no url")?;
     step.end(format!("object_prefix {}", requested.object_prefix));
-    println!("     the same with curl:\n{}", curl(&server.url, &body));
+    println!("     the same with curl:\n{}", curl(&server.url, &receiver.url));
 
     let step = Step::begin(6, "wait for the callback");
     let (finished, _) = export::wait(&client, &requested.object_prefix).await?;
@@ -98,7 +99,7 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
             format!("{} users were imported, {} were exported", users, checked.users).into()
         );
     }
-    step.end(downloaded.summary);
+    step.end("verified: the signature, all hashes and counts, and every line");
 
     println!(
         "\nThe export is correct: every user once, every field as imported, at most {} lines per \
@@ -110,13 +111,13 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
     Ok(())
 }
 
-fn curl(url: &str, body: &Value) -> String {
-    let mut short = body.clone();
-    short["fields_to_export"] = json!(["external_id", "email", "…"]);
+/// A request like that of the demo, in lines that fit into a terminal.
+fn curl(url: &str, callback: &str) -> String {
     format!(
         "       curl {url}/users/export/global_control_group \\\n         \
          -H \"Authorization: Bearer $LONGSHORE_KEY\" -H 'Content-Type: application/json' \\\n         \
-         -d '{short}'"
+         -d '{{\"callback_endpoint\": \"{callback}\",\n              \
+         \"fields_to_export\": [\"external_id\", \"email\", \"…\"]}}'"
     )
 }
 

@@ -2,32 +2,24 @@
 
 mod recipients;
 
-use std::time::Duration;
-
 use clap::Subcommand;
-use serde_json::json;
 use uuid::Uuid;
 
 use super::audit;
 use super::ids::dispatch_id;
 use super::table::{self, Cell, fields, number, optional, progress, state, text, time};
 use super::times::{Moment, moment, range};
-use super::{CommandResult, ListArguments, WorkspaceArgument, campaigns, find_named, print};
+use super::{CommandResult, ListArguments, WorkspaceArgument, campaigns, find_named, print, retry};
 use crate::app::App;
 use crate::config::Config;
 use crate::messages::dispatch::state::State;
 use crate::messages::dispatch::{
-    self, DispatchSummary, Filter, MAX_COUNTED_MESSAGES, Reason, UnsentMessages,
+    self, DispatchSummary, Filter, MAX_COUNTED_MESSAGES, MAX_SCANNED_MESSAGES, Reason,
+    UnsentMessages,
 };
-use crate::messages::dispatches::status::may_still_be_sent;
+use crate::messages::dispatches::status::{cancellation, may_still_be_sent};
 use crate::transactional::{self, EmailDetails};
-use kit::retry::{Retry as _, TimedRetries};
 use kit::words::grouped;
-use store::StoreError;
-
-/// How long to try a cancellation: a worker that stopped inside a transaction keeps its locks for a
-/// minute.
-const MAX_LOCKED: Duration = Duration::from_secs(90);
 
 /// Show sends: their progress and the outcome of their messages.
 #[derive(clap::Args)]
@@ -59,7 +51,7 @@ enum Command {
     /// Send to the recipients of an ended send, such as an apology; asks on a terminal
     ///
     /// Each of them gets each message once. By default, the recipients are those whose message was
-    /// sent or delivered. With --idempotency-key, a repeat returns the first send without a question;
+    /// sent or delivered, or may have been sent. With --idempotency-key, a repeat returns the first send without a question;
     /// without it, a repeat is another send. The question and --dry-run list earlier sends to the same recipients.
     #[command(after_help = "Examples:
   longshore dispatches send 0197b6a83c557e119a1f3f0f3c2d6e54 --request apology.json --dry-run
@@ -70,8 +62,8 @@ enum Command {
     ///
     /// Each worker checks before each message that its send is not cancelled. Until the messages in
     /// flight have an outcome, the state is `cancelling`; then it is `cancelled`, and nothing more is
-    /// sent. If a worker was lost, `dispatches show` counts the cancelled messages that may have been
-    /// sent.
+    /// sent. `dispatches show` counts the messages that may have been sent although nobody accepted
+    /// them: their receiver did not respond, or a worker was lost.
     #[command(after_help = "Example:
   longshore dispatches cancel 0197b6a83c557e119a1f3f0f3c2d6e54")]
     Cancel(Cancel),
@@ -182,7 +174,7 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
         return table::print_object(arguments.json, &email, email_details);
     };
     let unsent = dispatch::unsent_messages(&mut tx, arguments.id).await?;
-    let reasons = dispatch::reasons(&mut tx, arguments.id).await?;
+    let reasons = dispatch::reasons(&mut tx, arguments.id, MAX_SCANNED_MESSAGES).await?;
     let may_still_be_sent = may_still_be_sent(&mut tx, arguments.id, summary.state).await?;
     if arguments.json {
         let mut value = serde_json::to_value(&summary)?;
@@ -210,29 +202,22 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
 async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
     let mut failed = 0;
     for id in &arguments.ids {
-        let mut tries = TimedRetries::within(MAX_LOCKED);
-        while let Err(error) = cancel_one(app, *id).await {
-            let can_retry = error.downcast_ref::<StoreError>().is_some_and(StoreError::can_retry);
-            if !(can_retry && tries.again().await) {
-                return Err(error);
-            }
-        }
-        let mut tx = app.store.snapshot().await?;
-        let state = dispatch::summary(&mut tx, *id).await?.map(|found| found.state);
-        let error = match state {
-            Some(State::Cancelled) => {
-                println!("{} is cancelled: nothing more goes out", id.simple());
+        let shown = id.simple();
+        // A repeated cancellation has no effect.
+        let error = match retry::until_done(async || cancel_one(app, *id).await).await {
+            Ok(Some((State::Cancelled, _))) => {
+                println!("{shown} is cancelled: nothing more goes out");
                 continue;
             }
-            Some(state @ State::Cancelling) => {
-                let count = may_still_be_sent(&mut tx, *id, state).await?;
-                println!("{}", cancelling(*id, count.unwrap_or_default()));
+            Ok(Some((State::Cancelling, count))) => {
+                println!("{}", cancelling(*id, count));
                 continue;
             }
-            Some(state) => {
-                format!("{} is {} and can no longer be cancelled", id.simple(), state.name())
+            Ok(Some((state, _))) => {
+                format!("{shown} is {} and can no longer be cancelled", state.name())
             }
-            None => unknown(*id),
+            Ok(None) => unknown(*id),
+            Err(error) => format!("{shown}: {error}"),
         };
         failed += 1;
         eprintln!("longshore: {error}");
@@ -241,21 +226,25 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
     print::all_done(failed, arguments.ids.len(), "dispatches could not be cancelled")
 }
 
-/// Cancels a send that has not ended, with its entry in the audit log.
-async fn cancel_one(app: &App, id: Uuid) -> CommandResult {
+/// Cancels a send that has not ended, with its entry in the audit log. Returns its state and the
+/// largest number of messages that may still be sent; none if it is unknown.
+async fn cancel_one(app: &App, id: Uuid) -> CommandResult<Option<(State, i64)>> {
     let mut tx = app.store.write().await?;
-    let before = dispatch::summary(&mut tx, id).await?;
-    let is_cancelled = dispatch::cancel(&mut tx, id).await?;
-    if let Some(before) = before.filter(|_| is_cancelled) {
-        let workspace = find_named(&mut tx, before.workspace.as_deref()).await?;
+    if let Some(before) = dispatch::cancel(&mut tx, id).await? {
+        let found = dispatch::summary(&mut tx, id).await?.ok_or_else(|| unknown(id))?;
+        let workspace = find_named(&mut tx, found.workspace.as_deref()).await?;
         let workspace = workspace.map(|found| found.id);
-        let states = json!({ "before": before.state.name(), "after": State::Cancelling.name() });
-        let change = ("dispatch.cancel", id.simple().to_string());
-        audit::record(&mut tx, app, workspace, change, states).await?;
+        let change = cancellation(id, before, found.state);
+        audit::record_change(&mut tx, app, workspace, change).await?;
     }
     tx.commit().await?;
     let mut tx = app.store.write().await?;
-    Ok(dispatch::wait_for_batches(&mut tx, id).await?)
+    dispatch::wait_for_batches(&mut tx, id).await?;
+    drop(tx);
+    let mut tx = app.store.snapshot().await?;
+    let Some(found) = dispatch::summary(&mut tx, id).await? else { return Ok(None) };
+    let count = may_still_be_sent(&mut tx, id, found.state).await?;
+    Ok(Some((found.state, count.unwrap_or_default())))
 }
 
 /// The status of a send whose messages in flight are not settled yet.
@@ -369,6 +358,7 @@ fn details(
         ("campaign name", optional(summary.campaign.as_ref().map(text))),
         ("send id", optional(summary.send_id.as_ref().map(text))),
         ("audience", text(summary.audience.in_words())),
+        ("channels", text(summary.channels.in_words())),
         ("users", checked(summary)),
         ("matched", optional(summary.matched.map(number))),
         ("left out", text(left_out(summary))),

@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 
 use super::CommandResult;
-use super::service::{CONSOLE_LISTEN, Service};
 use crate::config::Config;
 use crate::gateway;
 use crate::telemetry::process::Process;
+use server::service::{CONSOLE_LISTEN, Service};
 
 /// Serve the API until SIGTERM or SIGINT.
 ///
@@ -34,6 +34,7 @@ impl Arguments {
 }
 
 pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
+    web_console::permissions::check(&config)?;
     let listener = gateway::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
     let console = match config.console.address() {
         Some(address) => Some(gateway::bind(address, CONSOLE_LISTEN).await?),

@@ -37,6 +37,10 @@ pub fn session_id(text: &str) -> Result<Uuid, String> {
     uuid(text, "the id of a session is a UUID", EXAMPLE, "console sessions")
 }
 
+pub fn dashboard_user_id(text: &str) -> Result<Uuid, String> {
+    uuid(text, "the id of a dashboard user is a UUID", EXAMPLE, "console users")
+}
+
 /// A message of a user: of which dispatch and in which channel, as lists continue after it.
 pub fn message_id(text: &str) -> Result<(Uuid, Channel), String> {
     let read = text.split_once('/').and_then(|(dispatch, channel)| {

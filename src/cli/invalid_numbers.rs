@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::audit;
 use super::table::{text, time};
-use super::{CommandResult, PageArguments, WorkspaceArgument};
+use super::{CommandResult, PageArguments, WorkspaceArgument, retry};
 use crate::app::App;
 use crate::config::Config;
 use crate::sms::{self, InvalidNumber, PhoneNumber};
@@ -138,9 +138,14 @@ async fn add(
     let reader = tokio::task::spawn_blocking(move || read(&name, input, &to_writer));
     let mut added = 0;
     while let Some(numbers) = batches.recv().await {
-        let mut tx = app.store.write().await?;
-        added += sms::add(&mut tx, workspace.id, &numbers, reason, app.clock.now_ms()).await?;
-        tx.commit().await?;
+        let add = async || {
+            let mut tx = app.store.write().await?;
+            let now = app.clock.now_ms();
+            let added = sms::add(&mut tx, workspace.id, &numbers, reason, now).await?;
+            tx.commit().await?;
+            Ok(added)
+        };
+        added += retry::while_busy(add).await?;
     }
     let change = ("invalid_numbers.add", "");
     audit::record_done(app, Some(workspace.id), change, json!({ "added": added })).await?;
@@ -214,12 +219,16 @@ async fn remove(
     numbers: &[PhoneNumber],
     json: bool,
 ) -> CommandResult {
-    let mut tx = app.store.write().await?;
-    let workspace = workspace.find(&mut tx).await?;
-    let removed = sms::remove(&mut tx, workspace.id, numbers).await?;
-    let change = ("invalid_numbers.remove", "");
-    audit::record(&mut tx, app, Some(workspace.id), change, json!({ "removed": removed })).await?;
-    tx.commit().await?;
+    let remove = async || {
+        let mut tx = app.store.write().await?;
+        let workspace = workspace.find(&mut tx).await?.id;
+        let removed = sms::remove(&mut tx, workspace, numbers).await?;
+        let (change, details) = (("invalid_numbers.remove", ""), json!({ "removed": removed }));
+        audit::record(&mut tx, app, Some(workspace), change, details).await?;
+        tx.commit().await?;
+        Ok(removed)
+    };
+    let removed = retry::while_busy(remove).await?;
     if json {
         println!("{}", json!({ "removed": removed }));
     } else {

@@ -6,16 +6,17 @@ use clap::Subcommand;
 use serde::Serialize;
 use serde_json::json;
 
-use super::CommandResult;
 use super::audit;
 use super::confirm::Consent;
 use super::table::{self, Cell, measure, number, optional, state, text};
+use super::{CommandResult, retry};
 use crate::app::App;
 use crate::config::Config;
 use crate::topics;
 use kit::words::count;
+use log::lag::{self, PartitionLag};
 use log::offsets::{self, GroupOffset};
-use log::{OffsetRange, Topic, TopicOffsets, stop_reason};
+use log::{OffsetRange, Topic, TopicOffsets};
 
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  longshore log status")]
@@ -26,12 +27,17 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show each group's position in each partition, its lag, and why it is stopped
+    /// Show the partitions that are behind or stopped: the group's position, its lag, and the reason
     ///
-    /// For the topics whose messages are applied exactly once, because their offsets are in the
-    /// database. Exits with 1 if a partition is stopped.
-    #[command(after_help = "Example:\n  longshore log status --json | jq 'select(.stopped)'")]
+    /// The stopped ones are first, then those that are furthest behind. For the topics whose messages
+    /// are applied exactly once, because their offsets are in the database. Exits with 1 if a
+    /// partition is stopped.
+    #[command(after_help = "Examples:\n  longshore log status\n  \
+                      longshore log status --json | jq 'select(.stopped)'")]
     Status {
+        /// Also show the partitions that are up to date; with --json, they always are
+        #[arg(long)]
+        all: bool,
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
@@ -122,40 +128,14 @@ impl To {
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let app = super::open(config).await?;
     let result = match arguments.command {
-        Command::Status { json } => status(&app, json).await,
+        Command::Status { all, json } => status(&app, all, json).await,
         Command::Reset(reset) => self::reset(&app, &reset).await,
     };
     app.log.close().await;
     result
 }
 
-/// A group's position in a partition, and the offsets of the log.
-struct Line {
-    topic: Topic,
-    position: GroupOffset,
-    range: Option<OffsetRange>,
-    stopped: Option<String>,
-}
-
-impl Line {
-    fn new(topic: Topic, position: GroupOffset, topic_offsets: &TopicOffsets) -> Self {
-        let range = topic_offsets.ranges.iter().find(|range| range.partition == position.partition);
-        Self {
-            topic,
-            range: range.copied(),
-            stopped: stop_reason(&position, topic_offsets),
-            position,
-        }
-    }
-
-    /// Messages to process; unknown for a stopped partition.
-    fn behind(&self) -> Option<i64> {
-        let range = self.range.filter(|_| self.stopped.is_none());
-        range.map(|range| range.end - self.position.next)
-    }
-}
-
-/// A line as it is printed.
+/// A partition as it is printed.
 #[derive(Serialize)]
 struct Status {
     topic: &'static str,
@@ -169,17 +149,17 @@ struct Status {
     stopped: Option<String>,
 }
 
-impl From<Line> for Status {
-    fn from(line: Line) -> Self {
+impl From<PartitionLag> for Status {
+    fn from(lag: PartitionLag) -> Self {
         Self {
-            topic: line.topic.name(),
-            partition: line.position.partition,
-            next: line.position.next,
-            earliest: line.range.map(|range| range.earliest),
-            end: line.range.map(|range| range.end),
-            behind: line.behind(),
-            group: line.position.consumer_group,
-            stopped: line.stopped,
+            topic: lag.topic.name(),
+            partition: lag.position.partition,
+            next: lag.position.next,
+            earliest: lag.range.map(|range| range.earliest),
+            end: lag.range.map(|range| range.end),
+            behind: lag.behind(),
+            group: lag.position.consumer_group,
+            stopped: lag.stopped,
         }
     }
 }
@@ -200,26 +180,38 @@ fn row(status: &Status) -> [Cell; 9] {
 }
 
 /// The partitions of a topic whose offsets are in the store; none before the first consumer.
-async fn lines(app: &App, topic: Topic) -> CommandResult<(Vec<Line>, Option<TopicOffsets>)> {
+async fn partitions(
+    app: &App,
+    topic: Topic,
+) -> CommandResult<(Vec<PartitionLag>, Option<TopicOffsets>)> {
     let positions = offsets::positions(&mut app.store.snapshot().await?, topic).await?;
     if positions.is_empty() {
         return Ok((Vec::new(), None));
     }
     let topic_offsets = app.log.topic_offsets(topic).await?;
-    let lines =
-        positions.into_iter().map(|position| Line::new(topic, position, &topic_offsets)).collect();
-    Ok((lines, Some(topic_offsets)))
+    let lag = |position| PartitionLag::new(topic, position, &topic_offsets);
+    Ok((positions.into_iter().map(lag).collect(), Some(topic_offsets)))
 }
 
-async fn status(app: &App, json: bool) -> CommandResult {
-    let mut partitions: Vec<Status> = Vec::new();
+/// Prints the partitions that are stopped or behind, and in JSON or with `all` the others too.
+async fn status(app: &App, all: bool, json: bool) -> CommandResult {
+    let mut lags = Vec::new();
     for topic in topics::ALL {
-        partitions.extend(lines(app, *topic).await?.0.into_iter().map(Status::from));
+        lags.extend(partitions(app, *topic).await?.0);
     }
-    let headers =
-        ["TOPIC", "PARTITION", "GROUP", "STATE", "NEXT", "EARLIEST", "END", "BEHIND", "REASON"];
-    table::print(json, "consumer groups", headers, &partitions, row)?;
-    let stopped = partitions.iter().filter(|partition| partition.stopped.is_some()).count();
+    lag::sort_by_urgency(&mut lags);
+    let stopped = lags.iter().filter(|lag| lag.stopped.is_some()).count();
+    let (hidden, shown): (Vec<_>, Vec<_>) =
+        lags.into_iter().partition(|lag| !all && !json && lag.is_up_to_date());
+    let shown: Vec<Status> = shown.into_iter().map(Status::from).collect();
+    if hidden.is_empty() || !shown.is_empty() {
+        let headers =
+            ["TOPIC", "PARTITION", "GROUP", "STATE", "NEXT", "EARLIEST", "END", "BEHIND", "REASON"];
+        table::print(json, "consumer groups", headers, &shown, row)?;
+    }
+    if !hidden.is_empty() {
+        eprintln!("{}", up_to_date(hidden.len(), shown.is_empty()));
+    }
     match stopped {
         0 => Ok(()),
         1 => Err("one partition is stopped: see `longshore log reset --help`".into()),
@@ -229,8 +221,18 @@ async fn status(app: &App, json: bool) -> CommandResult {
     }
 }
 
+/// The sentence about partitions that are not listed.
+fn up_to_date(hidden: usize, is_all: bool) -> String {
+    match (hidden, is_all) {
+        (1, true) => "The only partition is up to date.".to_owned(),
+        (_, true) => format!("All {hidden} partitions are up to date."),
+        (1, false) => "1 other is up to date: see --all.".to_owned(),
+        (_, false) => format!("{hidden} others are up to date: see --all."),
+    }
+}
+
 /// What a reset of a partition does.
-fn effect(line: &Line, next: i64) -> String {
+fn effect(line: &PartitionLag, next: i64) -> String {
     let GroupOffset { consumer_group: group, partition, next: former, .. } = &line.position;
     let moved = next.saturating_sub(*former);
     // The log may have lost some of them.
@@ -247,7 +249,7 @@ fn effect(line: &Line, next: i64) -> String {
 }
 
 /// What a reset of several partitions does.
-fn total(chosen: &[(&Line, i64)]) -> String {
+fn total(chosen: &[(&PartitionLag, i64)]) -> String {
     let (mut skipped, mut repeated) = (0, 0);
     for (line, next) in chosen {
         let moved = next.saturating_sub(line.position.next);
@@ -263,8 +265,28 @@ fn total(chosen: &[(&Line, i64)]) -> String {
     )
 }
 
+/// Moves the positions in one transaction, with their entries in the audit log.
+async fn move_positions(
+    app: &App,
+    topic: Topic,
+    log_id: &str,
+    chosen: &[(&PartitionLag, i64)],
+) -> CommandResult {
+    let mut tx = app.store.write().await?;
+    for (line, next) in chosen {
+        let position =
+            GroupOffset { log_id: log_id.to_owned(), next: *next, ..line.position.clone() };
+        offsets::reset(&mut tx, topic, &position).await?;
+        let GroupOffset { consumer_group: group, partition, next: former, .. } = &line.position;
+        let change = ("log.reset", format!("{} {partition} of {group}", topic.name()));
+        let details = json!({ "before": { "next": former }, "after": { "next": next } });
+        audit::record(&mut tx, app, None, change, details).await?;
+    }
+    Ok(tx.commit().await?)
+}
+
 async fn reset(app: &App, reset: &Reset) -> CommandResult {
-    let (lines, Some(topic_offsets)) = lines(app, reset.topic).await? else {
+    let (lines, Some(topic_offsets)) = partitions(app, reset.topic).await? else {
         return Err(
             format!("{} was never consumed: no position to reset", reset.topic.name()).into()
         );
@@ -297,17 +319,8 @@ async fn reset(app: &App, reset: &Reset) -> CommandResult {
     if !chosen.is_empty() && !reset.consent.is_given(reset.json, &effects)? {
         return Ok(());
     }
-    let mut tx = app.store.write().await?;
-    for (line, next) in &chosen {
-        let position =
-            GroupOffset { log_id: topic_offsets.id.clone(), next: *next, ..line.position.clone() };
-        offsets::reset(&mut tx, reset.topic, &position).await?;
-        let GroupOffset { consumer_group: group, partition, next: former, .. } = &line.position;
-        let change = ("log.reset", format!("{} {partition} of {group}", reset.topic.name()));
-        let details = json!({ "before": { "next": former }, "after": { "next": next } });
-        audit::record(&mut tx, app, None, change, details).await?;
-    }
-    tx.commit().await?;
+    let log_id = &topic_offsets.id;
+    retry::while_busy(async || move_positions(app, reset.topic, log_id, &chosen).await).await?;
     for (line, next) in &chosen {
         let GroupOffset { consumer_group: group, partition, next: former, .. } = &line.position;
         let topic = reset.topic.name();

@@ -211,7 +211,16 @@ fn settings(page: &Page) -> String {
             let _ = write!(text, "\n## `[{section}]`\n");
             for (name, field) in members(resolved(&schema, reference)) {
                 let default = &defaults[section.as_str()][name.as_str()];
-                setting(&mut overview, &mut text, &format!("{section}.{name}"), field, default);
+                let name = format!("{section}.{name}");
+                let nested = members(resolved(&schema, inner(field)));
+                if nested.is_empty() {
+                    setting(&mut overview, &mut text, &name, field, default);
+                }
+                for (inner_name, field) in nested {
+                    let default = &default[inner_name.as_str()];
+                    let name = format!("{name}.{inner_name}");
+                    setting(&mut overview, &mut text, &name, field, default);
+                }
             }
         }
     }
@@ -227,7 +236,7 @@ fn setting(overview: &mut String, page: &mut String, name: &str, field: &Value, 
         other => format!("`{other}`"),
     };
     let mut environment = variable(name);
-    if name == "log.kafka" {
+    if matches!(name, "log.kafka" | "console.permissions") {
         environment += "__<NAME>";
     }
     let text = field["description"].as_str().unwrap_or_default().replace('\n', " ");

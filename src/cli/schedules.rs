@@ -1,12 +1,11 @@
 //! `longshore schedules`.
 
-use serde_json::json;
 use uuid::Uuid;
 
 use super::audit;
 use super::ids::schedule_id;
 use super::table::{self, Cell, optional, state, text, time};
-use super::{CommandResult, ListArguments, find_named, print};
+use super::{CommandResult, ListArguments, find_named, print, retry};
 use crate::app::App;
 use crate::config::Config;
 use crate::messages::Timing;
@@ -91,33 +90,39 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
 async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
     let mut failed = 0;
     for id in &arguments.ids {
-        let mut tx = app.store.write().await?;
-        let before = schedules::by_id(&mut tx, *id).await?;
-        let state = schedules::cancel(&mut tx, *id, app.clock.now_ms()).await?;
-        if let Some(Schedule { workspace_id, state: former, .. }) = before
-            && let Some(new) = state.filter(|new| *new != former)
-        {
-            let states = json!({ "before": former.name(), "after": new.name() });
-            let change = ("schedule.cancel", id.to_string());
-            audit::record(&mut tx, app, Some(workspace_id), change, states).await?;
-        }
-        tx.commit().await?;
-        match state {
-            Some(State::Cancelling) => println!(
+        match retry::while_busy(async || cancel_one(app, *id).await).await {
+            Ok(Some(State::Cancelling)) => println!(
                 "{id} cancelling: messages that workers already hold may still go out; `longshore \
                  schedules show {id}` shows when it is cancelled"
             ),
-            Some(State::Cancelled) => println!("{id} cancelled"),
-            Some(State::Missed) => println!("{id} was missed: no message is sent"),
-            state => {
+            Ok(Some(State::Cancelled)) => println!("{id} cancelled"),
+            Ok(Some(State::Missed)) => println!("{id} was missed: no message is sent"),
+            result => {
                 failed += 1;
-                let why = state.map_or_else(|| unknown(*id), |_| format!("{id} was already sent"));
+                let why = match result {
+                    Ok(Some(_)) => format!("{id} was already sent"),
+                    Ok(None) => unknown(*id),
+                    Err(error) => format!("{id}: {error}"),
+                };
                 eprintln!("longshore: {why}");
             }
         }
     }
     app.store.wake().flush().await;
     print::all_done(failed, arguments.ids.len(), "were not cancelled")
+}
+
+/// Cancels a schedule, with its entry in the audit log. Returns its state, if there is such a
+/// schedule.
+async fn cancel_one(app: &App, id: Uuid) -> CommandResult<Option<State>> {
+    let mut tx = app.store.write().await?;
+    let cancelled = schedules::cancel(&mut tx, id, app.clock.now_ms()).await?;
+    if let Some(cancelled) = &cancelled {
+        let workspace = Some(cancelled.schedule.workspace_id);
+        audit::record_change(&mut tx, app, workspace, cancelled.change()).await?;
+    }
+    tx.commit().await?;
+    Ok(cancelled.map(|cancelled| cancelled.state))
 }
 
 fn unknown(id: Uuid) -> String {

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::audit;
 use super::confirm::Consent;
 use super::table::{Cell, optional, state, text, time};
-use super::{CommandResult, PageArguments, print};
+use super::{CommandResult, PageArguments, print, retry};
 use crate::app::App;
 use crate::config::Config;
 use crate::config::network::network;
@@ -86,17 +86,21 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 }
 
 async fn create(app: &App, arguments: Create) -> CommandResult {
-    let mut tx = app.store.write().await?;
     let token = NewToken {
         name: &arguments.name,
         allow: &arguments.allow,
         requires_origin: !arguments.without_origin,
         declared: false,
     };
-    let secret = tokens::create(&mut tx, &app.clock, token).await?;
-    let details = json!({ "after": { "allow": token.allow } });
-    audit::record(&mut tx, app, None, ("scim_token.create", token.name), details).await?;
-    tx.commit().await?;
+    let created = retry::while_busy(async || {
+        let mut tx = app.store.write().await?;
+        let secret = tokens::create(&mut tx, &app.clock, token).await?;
+        let details = json!({ "after": { "allow": token.allow } });
+        audit::record(&mut tx, app, None, ("scim_token.create", token.name), details).await?;
+        tx.commit().await?;
+        Ok(secret)
+    });
+    let secret = created.await?;
     let name = arguments.name;
     let object = json!({"name": name, "secret": secret});
     let revocation = format!("longshore scim-token revoke {name}");
@@ -114,11 +118,12 @@ async fn list(app: &App, List { page }: List) -> CommandResult {
 
 async fn revoke(app: &App, Revoke { token: name, consent, json }: Revoke) -> CommandResult {
     if consent.needs_effects() {
-        let mut tx = app.store.write().await?;
-        // Not committed.
-        let TokenInfo { id, name, last_used_at, .. } =
-            tokens::revoke(&mut tx, &app.clock, &name).await?;
-        drop(tx);
+        let would_revoke = async || {
+            let mut tx = app.store.write().await?;
+            // Not committed.
+            Ok(tokens::revoke(&mut tx, &app.clock, &name).await?)
+        };
+        let TokenInfo { id, name, last_used_at, .. } = retry::while_busy(would_revoke).await?;
         let used = last_used_at.map_or_else(|| "never".to_owned(), format_seconds);
         let effects = [format!(
             "revokes the SCIM token {name} ({id}; last used: {used}): its secret is refused for ever"
@@ -127,11 +132,15 @@ async fn revoke(app: &App, Revoke { token: name, consent, json }: Revoke) -> Com
             return Ok(());
         }
     }
-    let mut tx = app.store.write().await?;
-    let token = tokens::revoke(&mut tx, &app.clock, &name).await?;
-    let details = json!({ "id": token.id });
-    audit::record(&mut tx, app, None, ("scim_token.revoke", &*token.name), details).await?;
-    tx.commit().await?;
+    let revoked = retry::while_busy(async || {
+        let mut tx = app.store.write().await?;
+        let token = tokens::revoke(&mut tx, &app.clock, &name).await?;
+        let details = json!({ "id": token.id });
+        audit::record(&mut tx, app, None, ("scim_token.revoke", &*token.name), details).await?;
+        tx.commit().await?;
+        Ok(token)
+    });
+    let token = revoked.await?;
     print::revoked(json, token.id, &token.name, "", token.declared);
     Ok(())
 }

@@ -132,7 +132,7 @@ async fn sample(app: &App, arguments: Sample) -> CommandResult {
     let ids = sample.map_err(|error| error.message().into_owned())?.service_ids;
     if json {
         for id in ids {
-            match find::show(&app.store, &app.clock, &workspace, &id.to_string()).await {
+            match find::show(&app.store, &app.clock, &workspace, id).await {
                 Ok(record) => println!("{record}"),
                 // Erased since.
                 Err(FindError::NotFound(_)) => {}

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::audit;
 use super::confirm::Consent;
 use super::table::{Cell, optional, state, text, time, unbroken};
-use super::{CommandResult, PageArguments, WorkspaceArgument, find_named};
+use super::{CommandResult, PageArguments, WorkspaceArgument, find_named, retry};
 use crate::app::App;
 use crate::config::Config;
 use crate::workspaces::signing::{self, SigningKeyInfo};
@@ -121,18 +121,21 @@ async fn rotate(app: &App, Rotate { workspace, consent, json }: Rotate) -> Comma
             return Ok(());
         }
     }
-    let mut tx = app.store.write().await?;
-    let workspace = workspace.find(&mut tx).await?;
-    let now = app.clock.now_ms();
-    let key = signing::rotate(&mut tx, &app.secrets, workspace.id, now).await?.public_key();
-    let mut keys = signing::list(&mut tx, workspace.id).await?;
-    let details = json!({ "after": { "fingerprint": key.fingerprint().to_string() } });
-    let change = ("signing_key.rotate", &*workspace.name);
-    audit::record(&mut tx, app, Some(workspace.id), change, details).await?;
-    tx.commit().await?;
-    keys.retain(|listed| listed.public_key == key);
-    let key = keys.pop().ok_or("the new key is not in the list of keys")?;
-    let created = ListedKey::new(&workspace.name, &key);
+    let rotated = retry::while_busy(async || {
+        let mut tx = app.store.write().await?;
+        let workspace = workspace.find(&mut tx).await?;
+        let now = app.clock.now_ms();
+        let key = signing::rotate(&mut tx, &app.secrets, workspace.id, now).await?.public_key();
+        let mut keys = signing::list(&mut tx, workspace.id).await?;
+        let details = json!({ "after": { "fingerprint": key.fingerprint().to_string() } });
+        let change = ("signing_key.rotate", &*workspace.name);
+        audit::record(&mut tx, app, Some(workspace.id), change, details).await?;
+        tx.commit().await?;
+        keys.retain(|listed| listed.public_key == key);
+        let key = keys.pop().ok_or("the new key is not in the list of keys")?;
+        Ok(ListedKey::new(&workspace.name, &key))
+    });
+    let created = rotated.await?;
     if json {
         println!("{}", serde_json::to_string(&created)?);
         return Ok(());

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use tokio::net::TcpListener;
 
 use super::CommandResult;
-use super::service::{CONSOLE_LISTEN, Service};
 use crate::config::Config;
 use crate::config::console::{Console, ConsoleListen};
 use crate::gateway::BindError;
@@ -19,6 +18,7 @@ use crate::users::phones;
 use crate::worker::Role;
 use crate::{gateway, setup};
 use kit::private;
+use server::service::{CONSOLE_LISTEN, Service};
 
 /// Run the gateway and the workers in this process, with a data directory: nothing else to install
 /// or start. Stops cleanly on Ctrl-C or SIGTERM, and continues at the next start.
@@ -43,6 +43,7 @@ impl Arguments {
 }
 
 pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
+    web_console::permissions::check(&config)?;
     let _lock = lock(&config.data)?;
     let listener = gateway::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
     let service = Service::start(config, Process::standalone()).await?;

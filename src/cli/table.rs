@@ -243,7 +243,7 @@ fn colour(state: &str) -> Option<Color> {
     match state {
         "ok" | "active" | "done" | "sent" | "delivered" | "finished" => Some(Color::Green),
         "FAIL" | "aborted" | "bounced" | "failed" | "given_up" | "late" | "missed" | "revoked"
-        | "slow" | "stalled" | "stopped" => Some(Color::Red),
+        | "missing" | "slow" | "stalled" | "stopped" => Some(Color::Red),
         "pending" | "waiting" | "running" | "finishing" | "sending" | "cancelling" => {
             Some(Color::Yellow)
         }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::confirm::Consent;
-use super::{CommandResult, WorkspaceArgument, print, table};
+use super::{CommandResult, WorkspaceArgument, print, retry, table};
 use crate::app::App;
 use crate::config::Config;
 use crate::erase;
@@ -119,7 +119,7 @@ async fn show(app: &App, workspace: &WorkspaceArgument, id: &str, json: bool) ->
     let workspace = workspace.find(&mut tx).await?;
     let service_id = search::identify(&mut tx, workspace.id, id).await?;
     drop(tx);
-    let shown = find::show(&app.store, &app.clock, &workspace, &service_id.to_string()).await?;
+    let shown = find::show(&app.store, &app.clock, &workspace, service_id).await?;
     println!("{}", if json { shown } else { table::printable(&record::pretty(&shown)) });
     Ok(())
 }
@@ -174,7 +174,8 @@ async fn delete(
     let workspace = workspace.find(&mut app.store.snapshot().await?).await?;
     let (mut erased, mut failed) = (Vec::new(), Vec::new());
     for id in ids {
-        match erase::erase(&app.store, &workspace, id).await {
+        let erase = async || Ok(erase::erase(&app.store, &workspace, id).await?);
+        match retry::while_busy(erase).await {
             Ok(service_id) => {
                 if !json {
                     println!("erased {id} ({service_id})");

@@ -1,10 +1,10 @@
 //! `longshore worker`.
 
 use super::CommandResult;
-use super::service::Service;
 use crate::config::Config;
 use crate::telemetry::process::Process;
 use crate::worker::Role;
+use server::service::Service;
 
 /// Process work from the log and the store of a fleet; run any number of workers. On SIGTERM it
 /// finishes its work or returns it to the queue.

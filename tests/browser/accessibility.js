@@ -19,7 +19,14 @@ test("axe finds no violation on any page, and no page scrolls sideways, in light
             "/w/globex/exports",
             "/w/acme/exports/new",
             ...[done, failed, cancelled, running].map(exportPath),
+            "/w/acme/sends",
+            "/w/acme/deliveries",
+            "/system?all=1",
+            "/history?span=month",
+            "/w/acme/history",
+            "/dead-letters",
             "/people/sessions",
+            "/people/users",
             "/audit",
             "/no-such-page",
         ];
@@ -54,7 +61,7 @@ test("every page has a title of its own, one h1, and the same work as commands",
     await as("admin", {}, async (page) => {
         const prefix = await world.request({ segment: "Winter sale" });
         const titles = new Set();
-        const paths = ["/", "/w/acme/exports", "/w/acme/exports/new", exportPath(prefix), "/people/sessions", "/audit"];
+        const paths = ["/", "/w/acme/exports", "/w/acme/exports/new", exportPath(prefix), "/w/acme/deliveries", "/system", "/history", "/dead-letters", "/people/sessions", "/audit"];
         for (const path of paths) {
             await page.at(path);
             titles.add(await page.title());

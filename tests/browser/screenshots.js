@@ -9,7 +9,7 @@ import { parseArgs } from "node:util";
 
 import { Browser } from "./support/browser.js";
 import { exportPath, signIn } from "./support/person.js";
-import { World } from "./support/world.js";
+import { CAMPAIGN, UNREACHABLE, World } from "./support/world.js";
 
 const WIDTHS = [390, 1024, 1600];
 /** A book is not downloaded for its pictures. */
@@ -33,9 +33,35 @@ try {
 /** Exports of a working day; returns the path of each page, by the picture's name. */
 async function fill() {
     for (const segment of ["Winter sale", "Gold customers", "All users"]) {
-        await world.reaches(await world.request({ segment }), "done");
+        const callback_endpoint = "https://receiver.invalid/exports";
+        await world.reaches(await world.request({ segment, callback_endpoint }), "done");
     }
     const { done, failed, cancelled, running } = await world.exports({ usersPerFile: 1000, written: 12 });
+    const day = (number) => new Date(Date.now() - number * 86_400_000).toISOString();
+    const activity = (name, number) => ({ name, first: day(number), last: day(number), count: 1 });
+    await world.importRecords([{
+        external_id: "customer-4711",
+        email: "ann.lee@example.com",
+        phone: "+4915112345678",
+        first_name: "Ann",
+        last_name: "Lee",
+        country: "DE",
+        language: "de",
+        time_zone: "Europe/Berlin",
+        custom_attributes: { loyalty_tier: "gold", newsletter: true, note: "Asked for a refund. ".repeat(40) },
+        apps: [{ name: "Acme Shop", platform: "iOS", version: "7.2.1", sessions: 48, last_used: day(1) }],
+        devices: [{ model: "iPhone 15", os: "17.5", carrier: "Telekom" }],
+        email_subscribe: "opted_in",
+        push_subscribe: "unsubscribed",
+        purchases: [activity("sneakers-white-42", 2), activity("socks-3", 2), activity("jacket-m", 20)],
+        custom_events: [activity("viewed_product", 1), activity("added_to_basket", 2), activity("searched", 5)],
+        total_revenue: 214.85,
+    }]);
+    const user = await world.serviceId("customer-4711");
+    const sent = await world.send({ segment: "Gold customers", send_id: "spring-2026" });
+    await world.sent(sent);
+    const stopped = await world.send({ segment: "Winter sale", messages: UNREACHABLE });
+    await world.run("dispatches", "cancel", stopped);
     // The cancelled export may have written one.
     await world.until("files are written", async () => {
         const status = await world.run("export", "status", running, "--json", "--key", "");
@@ -50,6 +76,19 @@ async function fill() {
         "export-done": exportPath(done),
         "export-failed": exportPath(failed),
         "export-cancelled": exportPath(cancelled),
+        sends: "/w/acme/sends",
+        send: `/w/acme/sends/${sent}`,
+        "send-cancelled": `/w/acme/sends/${stopped}`,
+        recipients: `/w/acme/sends/${sent}/recipients`,
+        preview: `/w/acme/preview?campaign=${CAMPAIGN}`,
+        users: "/w/acme/users",
+        user: `/w/acme/users/${user}`,
+        "user-messages": `/w/acme/users/${user}/messages`,
+        "user-erase": `/w/acme/users/${user}/erase`,
+        deliveries: "/w/acme/deliveries",
+        system: "/system",
+        history: "/w/acme/history",
+        "dead-letters": "/dead-letters",
         sessions: "/people/sessions",
         audit: "/audit",
         "not-found": "/no-such-page",

@@ -2,6 +2,7 @@
 
 mod lists;
 mod output;
+mod waiting;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -211,6 +212,8 @@ async fn a_folder_without_an_installation_is_named() {
         &["invalid-numbers", "list"],
         &["audit", "list"],
         &["log", "status"],
+        &["processes"],
+        &["history"],
         &["campaigns", "stats"],
         &["campaigns", "list"],
         &["segments", "list"],

@@ -1,7 +1,45 @@
 //! The console: who may sign in, what a session may do, and that nobody else can do it.
 
+mod dead_letters;
+mod deliveries;
 mod exports;
+mod history;
+mod oidc;
 mod overview;
 mod proxy;
 mod rights;
+mod sends;
 mod sign_in;
+mod system;
+mod users;
+
+use serde_json::Value;
+
+use crate::support::fleet::Fleet;
+use crate::support::stores::on_pool;
+use longshore::gateway::workspaces;
+
+/// Runs a statement with a text in the fleet's database; returns the number of changed rows.
+async fn execute(fleet: &Fleet, sql: &'static str, text: &str) -> u64 {
+    let store = longshore::app::connect(&fleet.config()).await.expect("the store opens");
+    let changed = on_pool!(&store, pool => {
+        sqlx::query(sql).bind(text).execute(pool).await.map(|done| done.rows_affected())
+    });
+    store.close().await;
+    changed.expect("a change")
+}
+
+async fn workspace_id(fleet: &Fleet, name: &str) -> i32 {
+    let store = longshore::app::connect(&fleet.config()).await.expect("the store opens");
+    let mut tx = store.snapshot().await.expect("a transaction");
+    let id = workspaces::by_name(&mut tx, name).await.expect("a query").expect("it exists").id;
+    drop(tx);
+    store.close().await;
+    id
+}
+
+/// The entries of the audit log whose action begins like this, the latest first.
+async fn audited(fleet: &Fleet, action: &str) -> Vec<Value> {
+    let printed = fleet.run(&["audit", "list", "--action", action, "--json"]).await;
+    printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}

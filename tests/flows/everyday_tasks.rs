@@ -255,6 +255,17 @@ async fn a_leaked_key_is_revoked_by_its_secret(world: World) {
     let keys = world.objects(&["key", "list"]).await;
     assert!(keys[0]["revoked_at"].is_string(), "{keys:?}");
 
+    // The list of revoked keys has who did it, and so has the audit log.
+    let listed = world.objects(&["key", "list", "--revoked"]).await;
+    assert_eq!((listed.len(), &listed[0]["name"]), (1, &json!("app")), "{listed:?}");
+    let recorded = world.objects(&["audit", "list", "--action", "key.revoke"]).await;
+    assert_eq!((recorded.len(), &recorded[0]["object"]), (1, &json!("app")), "{recorded:?}");
+    assert_eq!(recorded[0]["workspace"], "acme");
+    assert!(recorded[0]["actor"].as_str().is_some_and(|actor| actor.starts_with("command:")));
+    assert_eq!(listed[0]["revoked_by"], recorded[0]["actor"]);
+    let kept: Value = serde_json::from_str(&world.run(&["key", "revocations"]).await).unwrap();
+    assert_eq!(kept["name"], "app");
+
     // A repeat changes nothing, and is no error.
     let again = world.objects(&revoke).await.remove(0);
     assert_eq!(again["revoked"], json!([]));

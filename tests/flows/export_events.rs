@@ -7,6 +7,7 @@ use crate::support::events::{Events, request};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::process::{self, Process};
 use crate::support::proxy::{Proxy, ProxyMode};
+use crate::support::stores::execute;
 use crate::support::{Api, WorkspaceFile, eventually, user_records};
 
 /// A gateway and a worker with a workspace of 40 users, in files of ten.
@@ -49,6 +50,23 @@ async fn a_stream_shows_the_progress_and_ends_with_the_export() {
     let names: Vec<&str> = again.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["status", "end"]);
     assert_eq!(again[0].1, status);
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_started_export_is_sent_again_without_a_change() {
+    let (fleet, api) = fleet(&[]).await;
+    let prefix = api.export_all().await.prefix;
+    api.done(&prefix).await;
+    // All its work is done, so nothing changes it.
+    let reopened = "UPDATE export_jobs
+                    SET state = 'running', finished_at = NULL, completed_at = NULL";
+    execute(&fleet.database_url(), reopened).await;
+    let mut events = Events::open(&api, &prefix).await;
+    let (_, first) = events.next().await.expect("an event at once");
+    let (name, second) = events.next().await.expect("an event after some seconds");
+    assert_eq!((name.as_str(), &second["users"]), ("status", &first["users"]));
+    assert_eq!(second["state"], "running");
     fleet.close().await;
 }
 

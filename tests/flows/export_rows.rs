@@ -108,7 +108,7 @@ async fn cancel(app: &App, job: &Job) -> bool {
     let mut tx = app.store.write().await.unwrap();
     let cancelled = state::cancel(app, &mut tx, job).await.unwrap();
     tx.commit().await.unwrap();
-    cancelled
+    cancelled.is_some()
 }
 
 fn result() -> PartResult {

@@ -58,6 +58,19 @@ impl Standalone {
         let sent = std::process::Command::new("kill").args(["-s", "TERM", &id]).status();
         assert!(sent.expect("kill runs").success());
     }
+
+    /// Ends the process, and returns its log lines.
+    async fn lines(&mut self) -> Vec<serde_json::Value> {
+        let mut stderr = self.child.stderr.take().expect("a pipe");
+        self.terminate();
+        let read = tokio::task::spawn_blocking(move || {
+            let mut text = String::new();
+            stderr.read_to_string(&mut text).map(|_| text)
+        });
+        let text = read.await.expect("it is read").expect("lines are text");
+        assert!(self.child.wait().expect("its status").success());
+        text.lines().map(|line| serde_json::from_str(line).expect("a whole line")).collect()
+    }
 }
 
 impl Drop for Standalone {
@@ -99,19 +112,22 @@ async fn the_last_lines_are_written_before_the_end() {
     for _ in 0..400 {
         assert_eq!(standalone.call().await, 401);
     }
-    let mut stderr = standalone.child.stderr.take().expect("a pipe");
-    standalone.terminate();
-    let read = tokio::task::spawn_blocking(move || {
-        let mut text = String::new();
-        stderr.read_to_string(&mut text).map(|_| text)
-    });
-    let text = read.await.expect("it is read").expect("lines are text");
-    assert!(standalone.child.wait().expect("its status").success());
-    let lines: Vec<serde_json::Value> =
-        text.lines().map(|line| serde_json::from_str(line).expect("a whole line")).collect();
+    let lines = standalone.lines().await;
     let messages: Vec<&str> = lines.iter().filter_map(|line| line["message"].as_str()).collect();
     assert!(messages.contains(&"starting"));
     assert_eq!(messages.iter().filter(|message| **message == "answered").count(), 400);
     assert!(messages.contains(&"stopped"), "{:?}", messages.last());
-    assert!(!text.contains("log lines dropped"));
+    assert!(!messages.iter().any(|message| message.contains("log lines dropped")));
+}
+
+/// The filter of `docs/how-to/monitor.md`.
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_for_requests_can_be_turned_off() {
+    let page = include_str!("../../docs/how-to/monitor.md");
+    let filter = page.lines().find_map(|line| line.strip_prefix("RUST_LOG="));
+    let mut standalone = Standalone::start(filter.expect("a filter")).await;
+    assert_eq!(standalone.call().await, 401);
+    let lines = standalone.lines().await;
+    assert!(lines.iter().any(|line| line["message"] == "starting"), "{lines:?}");
+    assert!(!lines.iter().any(|line| line["message"] == "answered"), "{lines:?}");
 }

@@ -134,8 +134,7 @@ async fn an_export_whose_commit_is_not_answered_is_accepted_once() {
         .header(header::CONTENT_TYPE, "application/json")
         .body(Body::from(json!({ "fields_to_export": ["email"] }).to_string()))
         .unwrap();
-    let router =
-        gateway::router(place.app.gateway.clone(), longshore::cli::routes(Some(&place.app)));
+    let router = gateway::router(place.app.gateway.clone(), longshore::routes(Some(&place.app)));
     let answer = router.oneshot(request).await.unwrap();
     let status = answer.status();
     let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();

@@ -30,6 +30,7 @@ mod export_segments;
 mod exports;
 mod first_start;
 mod gateway;
+mod history;
 mod idempotency;
 mod ingestion;
 mod large_files;

@@ -49,7 +49,7 @@ async fn request(app: &App, key: &str) {
         .header(header::CONTENT_TYPE, "application/json")
         .body(Body::from(json!({ "fields_to_export": ALL_FIELDS }).to_string()))
         .unwrap();
-    let router = gateway::router(app.gateway.clone(), longshore::cli::routes(Some(app)));
+    let router = gateway::router(app.gateway.clone(), longshore::routes(Some(app)));
     assert_eq!(router.oneshot(request).await.unwrap().status(), 201);
 }
 

@@ -143,7 +143,7 @@ async fn stopped_late_and_cancelled_work_is_discarded(test: TestStore) {
     assert_eq!(world.winners().await.len(), 1);
     // A part of a job that has ended is not worked on.
     let mut tx = world.app.store.write().await.unwrap();
-    assert!(state::cancel(&world.app, &mut tx, &world.job).await.unwrap());
+    assert!(state::cancel(&world.app, &mut tx, &world.job).await.unwrap().is_some());
     tx.commit().await.unwrap();
     let withdrawn = world.run(&claims[1]).await;
     assert!(matches!(withdrawn, Err(ExportError::Lost)));

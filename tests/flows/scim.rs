@@ -121,7 +121,7 @@ impl Gateway {
         let listener = gateway::bind(app.config.gateway.listen, "LONGSHORE_LISTEN").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let shutdown = CancellationToken::new();
-        let router = gateway::router(app.gateway.clone(), longshore::cli::routes(Some(&app)));
+        let router = gateway::router(app.gateway.clone(), longshore::routes(Some(&app)));
         tokio::spawn(gateway::serve(app.gateway.clone(), router, listener, shutdown.clone()));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { app, base, shutdown, client }

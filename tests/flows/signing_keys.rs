@@ -17,7 +17,7 @@ use longshore::workspace_file::change::Options;
 use longshore::workspace_file::file;
 use longshore::workspaces::signing::{self, NAMESPACE, SigningKeyInfo};
 use longshore::workspaces::{self, storage};
-use longshore::{cli, gateway, setup};
+use longshore::{gateway, routes, setup};
 use serde_json::Value;
 use store::Tx;
 use tempfile::TempDir;
@@ -97,7 +97,7 @@ impl World {
 
     /// The response to a request for the keys, without an API key.
     async fn served(&self, workspace: &str) -> (u16, HeaderMap, String) {
-        let router = gateway::router(self.app.gateway.clone(), cli::routes(Some(&self.app)));
+        let router = gateway::router(self.app.gateway.clone(), routes(Some(&self.app)));
         let path = format!("/.well-known/longshore/{workspace}/allowed_signers");
         let request = Request::builder().uri(path).body(Body::empty()).expect("a request");
         let response = router.oneshot(request).await.expect("a response");

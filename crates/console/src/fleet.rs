@@ -5,12 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Mutex;
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
 use crate::app::App;
-use gateway::deliveries::{self, GivenUp};
-use log::{offsets, stop_reason};
+use crate::shared::Shared;
+use deliveries::GivenUp;
+use log::lag::{self, PartitionLag};
+use log::offsets;
 use runtime::engine::batches::dead_letters;
 use runtime::kinds;
 use runtime::topics;
@@ -23,11 +25,10 @@ const MAX_AGE: Duration = Duration::from_secs(4);
 /// Time limit of the log: a page does not wait for a log that is down.
 const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Time limit of requests that wait while another one reads the state.
-const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Each count stops at this number, so that a query stays cheap.
-pub const MAX_COUNTED: i64 = 10_000;
+/// Counts of work and of the dead letters of a workspace stop at these numbers, so that a query stays
+/// cheap.
+pub const MAX_WORK: i64 = 10_000;
+pub const MAX_DEAD_LETTERS: i64 = 100;
 
 /// Deliveries that were given up longer ago are not shown.
 const GIVEN_UP_WITHIN_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -90,38 +91,40 @@ pub struct LogState {
     pub behind: i64,
     /// Partitions that stopped, with the reason.
     pub stopped: Vec<String>,
+    /// Every partition that a group has consumed: first those that need a look.
+    pub partitions: Vec<PartitionLag>,
     /// Appended messages a second, since the previous state. None if that is unknown.
     pub rate: Option<f64>,
 }
 
-/// The latest state that was read.
-#[derive(Debug)]
-struct Kept {
-    at: Instant,
-    fleet: Arc<Fleet>,
+/// Reads the state for all pages.
+pub struct FleetReader {
+    latest: Shared<(), Fleet>,
+    /// When the log was last read, and the messages that were ever appended to it until then.
+    appended: Arc<Mutex<Option<(Instant, i64)>>>,
 }
 
-/// Reads the state for all pages.
-#[derive(Debug, Default)]
-pub struct FleetReader(Mutex<Option<Kept>>);
+impl Default for FleetReader {
+    fn default() -> Self {
+        let latest = Shared::with_max_age("state of the installation", 1, MAX_AGE);
+        Self { latest, appended: Arc::default() }
+    }
+}
 
 impl FleetReader {
     /// The current state, at most a few seconds old. Requests that come while it is read wait for it.
     pub async fn current(&self, app: &App) -> Result<Arc<Fleet>, StoreError> {
-        let kept = timeout(WAIT_TIMEOUT, self.0.lock()).await;
-        let mut kept = kept.map_err(|_| StoreError::Timeout)?;
-        if let Some(kept) = kept.as_ref().filter(|kept| kept.at.elapsed() < MAX_AGE) {
-            return Ok(kept.fleet.clone());
-        }
-        let at = Instant::now();
-        let mut fleet = read(app).await?;
-        if let (Some(log), Some(kept)) = (&mut fleet.log, kept.as_ref()) {
-            let past = kept.fleet.log.as_ref().map(|past| past.appended);
-            log.rate = past.and_then(|past| rate(past, log.appended, at - kept.at));
-        }
-        let fleet = Arc::new(fleet);
-        *kept = Some(Kept { at, fleet: fleet.clone() });
-        Ok(fleet)
+        let (app, appended) = (app.clone(), self.appended.clone());
+        let read = async move {
+            let at = Instant::now();
+            let mut fleet = Box::pin(read(&app)).await?;
+            if let Some(log) = &mut fleet.log {
+                let past = appended.lock().replace((at, log.appended));
+                log.rate = past.and_then(|(then, past)| rate(past, log.appended, at - then));
+            }
+            Ok(fleet)
+        };
+        self.latest.get((), read).await
     }
 }
 
@@ -140,8 +143,8 @@ async fn read(app: &App) -> Result<Fleet, StoreError> {
     };
     let mut tx = app.request_queue.snapshot().await?;
     let now = claims::now(&mut tx).await?;
-    let work = work_rows::work(&mut tx, now, MAX_COUNTED).await?;
-    let dead_letters = dead_letters::count_by_workspace(&mut tx, MAX_COUNTED).await?;
+    let work = work_rows::work(&mut tx, now, MAX_WORK).await?;
+    let dead_letters = dead_letters::count_by_workspace(&mut tx, MAX_DEAD_LETTERS).await?;
     let since = now.saturating_sub(GIVEN_UP_WITHIN_MS);
     let given_up = deliveries::given_up_since(&mut tx, since, MAX_GIVEN_UP).await?;
     tx.commit().await?;
@@ -162,19 +165,18 @@ async fn read_log(app: &App) -> Result<Option<LogState>, StoreError> {
                 return Ok(None);
             }
         };
-        let ends = topic_offsets.ranges.iter();
-        state.appended += ends.clone().map(|range| range.end).sum::<i64>();
+        state.appended += topic_offsets.ranges.iter().map(|range| range.end).sum::<i64>();
         for position in positions {
-            let partition = position.partition;
-            if let Some(reason) = stop_reason(&position, &topic_offsets) {
-                let topic = topic.name();
+            let lag = PartitionLag::new(topic, position, &topic_offsets);
+            if let Some(reason) = &lag.stopped {
+                let (topic, partition) = (topic.name(), lag.position.partition);
                 state.stopped.push(format!("Partition {partition} of {topic} stopped: {reason}"));
-                continue;
             }
-            let range = ends.clone().find(|range| range.partition == partition);
-            state.behind += range.map_or(0, |range| (range.end - position.next).max(0));
+            state.behind += lag.behind().unwrap_or(0).max(0);
+            state.partitions.push(lag);
         }
     }
+    lag::sort_by_urgency(&mut state.partitions);
     Ok(Some(state))
 }
 

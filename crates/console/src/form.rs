@@ -4,6 +4,8 @@ use axum::http::HeaderMap;
 use axum::http::header::{HOST, ORIGIN};
 use url::{Url, form_urlencoded};
 
+use runtime::fairness::{SLOT_BYTES, SharedMemory};
+
 /// The name of the hidden field with the session's token.
 pub const TOKEN_FIELD: &str = "form_token";
 
@@ -12,6 +14,23 @@ pub const MAX_FORM_BYTES: usize = 256 << 10;
 
 /// The largest form of somebody who is not signed in.
 pub const MAX_SIGN_IN_BYTES: usize = 16 << 10;
+
+/// Forms that are read at the same time, of people who are signed in, and of everybody else.
+const FORMS_AT_ONCE: usize = 16;
+
+/// The slots of forms that are read. A network gets at most as many as it leaves free: whoever sends
+/// forms slowly leaves most of the requests in progress to others.
+pub struct FormSlots {
+    pub signed_in: SharedMemory,
+    pub signing_in: SharedMemory,
+}
+
+impl Default for FormSlots {
+    fn default() -> Self {
+        let slots = || SharedMemory::halves(FORMS_AT_ONCE * SLOT_BYTES);
+        Self { signed_in: slots(), signing_in: slots() }
+    }
+}
 
 /// The fields of a form, in its order; a name may be there several times.
 #[derive(Clone, Debug, Default)]

@@ -68,8 +68,15 @@ impl RequestInfo {
     }
 }
 
-/// A page with its frame.
-pub fn page(page: &Page, title: &str, content: Markup) -> Html<String> {
+/// The content of a page, without the frame.
+#[derive(Clone)]
+pub struct Content {
+    pub title: String,
+    pub markup: Markup,
+}
+
+/// A page with its frame, for a person who sees these workspaces.
+pub fn page(page: &Page, workspaces: &[VisibleWorkspace], content: &Content) -> Html<String> {
     let frame = html! {
         body.shell {
             a.skip href="#main" { "Skip to the content" }
@@ -77,14 +84,14 @@ pub fn page(page: &Page, title: &str, content: Markup) -> Html<String> {
                 (brand(&page.app))
                 details.menu {
                     summary { (icon("menu")) "Menu" }
-                    div.menu-panel { (menu(page, "Menu")) }
+                    div.menu-panel { (menu(page, workspaces, "Menu")) }
                 }
             }
-            header.side { (brand(&page.app)) (menu(page, "Console")) }
-            main.page id="main" tabindex="-1" { (content) }
+            header.side { (brand(&page.app)) (menu(page, workspaces, "Console")) }
+            main.page id="main" tabindex="-1" { (content.markup) }
         }
     };
-    document(&page.app, page.viewer.preferences.theme, title, frame)
+    document(&page.app, page.viewer.preferences.theme, &content.title, frame)
 }
 
 /// A page for somebody who is not signed in, or about an error: a box in the middle.
@@ -141,8 +148,13 @@ struct Entry {
 }
 
 /// The pages of a workspace in the menu: name, icon, path and right.
-const OF_WORKSPACE: [(&str, &str, &str, Right); 1] =
-    [("Exports", "file-down", "/exports", Right::ExportsView)];
+const OF_WORKSPACE: [(&str, &str, &str, Right); 5] = [
+    ("Exports", "file-down", "/exports", Right::ExportsView),
+    ("Sends", "send", "/sends", Right::MessagesView),
+    ("Users", "users", "/users", Right::UsersView),
+    ("Deliveries", "webhook", "/deliveries", Right::MessagesView),
+    ("History", "chart-line", "/history", Right::ExportsView),
+];
 
 /// The pages of a workspace that the person may see. The first one stands for the workspace.
 fn workspace_entries(page: &Page, workspace: &VisibleWorkspace) -> Vec<Entry> {
@@ -171,21 +183,27 @@ fn administration_entries(page: &Page) -> Vec<Entry> {
         let is_current = page.uri.path() == path;
         entries.push(Entry { title, icon, href: page.link(path), is_current });
     };
+    if page.viewer.rights.has(Right::SystemView, None) {
+        add("System", "server", "/system");
+        add("Dead letters", "inbox", "/dead-letters");
+    }
     if page.viewer.rights.has(Right::AuditView, None) {
         add("Audit log", "scroll-text", "/audit");
+    }
+    if page.viewer.rights.has(Right::SessionsManage, None) {
+        add("Dashboard users", "key-round", "/people/users");
     }
     add("Sessions", "monitor", "/people/sessions");
     entries
 }
 
-fn menu(page: &Page, label: &str) -> Markup {
+fn menu(page: &Page, workspaces: &[VisibleWorkspace], label: &str) -> Markup {
     let here = page.workspace_if_any().map(|here| here.id);
-    let current = page.workspaces.iter().find(|workspace| Some(workspace.id) == here);
+    let current = workspaces.iter().find(|workspace| Some(workspace.id) == here);
     // Without a workspace in the address, the pages of the first one with any.
     let entries = match current {
         Some(workspace) => workspace_entries(page, workspace),
-        None => page
-            .workspaces
+        None => workspaces
             .iter()
             .map(|workspace| workspace_entries(page, workspace))
             .find(|entries| !entries.is_empty())
@@ -198,7 +216,7 @@ fn menu(page: &Page, label: &str) -> Markup {
         is_current: page.uri.path() == "/",
     };
     html! {
-        (switcher(page, current))
+        (switcher(page, workspaces, current))
         nav.nav aria-label=(label) {
             (link(&overview))
             @for entry in &entries { (link(entry)) }
@@ -219,8 +237,12 @@ fn link(entry: &Entry) -> Markup {
 }
 
 /// The workspaces that the person sees, as links.
-fn switcher(page: &Page, current: Option<&VisibleWorkspace>) -> Markup {
-    let letter = |name: &str| {
+fn switcher(
+    page: &Page,
+    workspaces: &[VisibleWorkspace],
+    current: Option<&VisibleWorkspace>,
+) -> Markup {
+    let initial = |name: &str| {
         html! {
             span.badge-letter aria-hidden="true" { (name.chars().next().unwrap_or('*').to_uppercase()) }
         }
@@ -229,7 +251,7 @@ fn switcher(page: &Page, current: Option<&VisibleWorkspace>) -> Markup {
     html! {
         details.switch {
             summary {
-                (letter(current.map_or("*", |workspace| &workspace.name)))
+                (initial(current.map_or("*", |workspace| &workspace.name)))
                 span {
                     span.hidden-label { "Workspace: " }
                     @match current {
@@ -241,13 +263,13 @@ fn switcher(page: &Page, current: Option<&VisibleWorkspace>) -> Markup {
             }
             div.switch-list {
                 a.nav-item href=(page.link("/")) aria-current=[current.is_none().then_some("true")] {
-                    (letter("*")) span { (all) }
+                    (initial("*")) span { (all) }
                 }
-                @for workspace in page.workspaces.iter() {
+                @for workspace in workspaces {
                     @let is_current = current.is_some_and(|current| current.id == workspace.id);
                     @if let Some(entry) = workspace_entries(page, workspace).first() {
                         a.nav-item href=(entry.href) aria-current=[is_current.then_some("true")] {
-                            (letter(&workspace.name)) span { (parts::name(&workspace.name)) }
+                            (initial(&workspace.name)) span { (parts::name(&workspace.name)) }
                         }
                     }
                 }

@@ -10,9 +10,11 @@
 //! | [`routes`] | every page and action, with the right that it needs; checked before a handler runs |
 //! | [`rights`] | the rights, and the roles that bundle them |
 //! | [`session`], [`link`] | who is signed in; links that sign in once |
+//! | `oidc`, [`permissions`] | sign-in with OpenID Connect; the rights of dashboard users |
 //! | `form` | the fields of a submitted form; the check of where it comes from |
 //! | [`page`], `layout`, `parts`, `error` | what every page has; its frame; parts of pages; errors as pages |
-//! | `fleet` | the state of the whole installation, read once for all open pages |
+//! | `chart` | values over time, drawn on the server |
+//! | `shared`, `fleet` | what is read once for all open pages; the state of the whole installation |
 //! | `shell` | words of the commands that pages show |
 //! | `assets` | the stylesheet, the scripts and the icons, built in |
 //! | `pages` | the pages: one file for each |
@@ -29,19 +31,23 @@
 
 pub mod app;
 mod assets;
+mod chart;
 mod error;
 mod fleet;
 mod form;
 mod layout;
 pub mod link;
+mod oidc;
 pub mod page;
 mod pages;
 mod parts;
+pub mod permissions;
 pub mod rights;
 pub mod routes;
 pub mod serve;
 pub mod session;
 mod session_rows;
+mod shared;
 mod shell;
 
 pub use app::App;

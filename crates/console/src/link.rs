@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use crate::rights::{Rights, Role};
-use crate::session::{Browser, NewSession};
+use crate::session::{Access, Browser, NewSession, SignIn};
 use crate::{session, session_rows};
 use kit::clock::{Clock, serialize_time};
 use runtime::config::Config;
@@ -93,7 +93,9 @@ pub async fn sign_in(
     let Some(role) = Role::from_name(&role) else {
         return Err(store::documents::unknown("console_links.role", person, &role));
     };
-    session::begin(tx, now, person, Rights::from_role(role), "link", browser).await.map(Some)
+    let access = Access::Rights(Rights::from_role(role));
+    let sign_in = SignIn { person, method: "link", access };
+    session::begin(tx, now, sign_in, browser).await.map(Some)
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! What every page has: the person, the workspace, and links and times for them.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, OptionalFromRequestParts};
-use axum::http::Uri;
 use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use jiff::tz::TimeZone;
 use maud::Markup;
@@ -15,15 +16,21 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::error::PageError;
 use crate::form::Form;
+use crate::layout::Content;
+use crate::parts;
 use crate::rights::{Right, Rights};
-use crate::{layout, parts};
-use gateway::workspaces::Workspace;
-use runtime::audit::Entry;
+use gateway::workspaces::{self, Workspace};
+use runtime::audit::{self, Change, Entry};
+use store::{StoreError, Tx};
 
 /// The person who is signed in.
 #[derive(Clone, Debug)]
 pub struct Viewer {
     pub session_id: Uuid,
+    /// The dashboard user that the person is, if any.
+    pub user_id: Option<Uuid>,
+    /// When the session was last used, as it is stored, in milliseconds since the epoch.
+    pub last_seen_at: i64,
     /// The person's name, in the audit log too.
     pub name: String,
     pub rights: Rights,
@@ -35,6 +42,13 @@ pub struct Viewer {
 }
 
 impl Viewer {
+    /// What the person's own sessions have: the dashboard user, because names change; otherwise the
+    /// name.
+    pub fn owner(&self) -> (Option<&str>, Option<Uuid>) {
+        let name = self.user_id.is_none().then_some(self.name.as_str());
+        (name, self.user_id)
+    }
+
     pub fn is_form_token(&self, presented: &str) -> bool {
         // Both are hashes of a secret: the time of the comparison reveals nothing about it.
         !presented.is_empty() && self.form_token == presented
@@ -70,10 +84,10 @@ pub struct Page {
     pub app: App,
     pub viewer: Viewer,
     workspace: Option<Arc<Workspace>>,
-    /// The workspaces that the person sees, by name.
-    pub workspaces: Arc<[VisibleWorkspace]>,
     /// The address of the page, below the base path.
     pub uri: Uri,
+    /// Whether an open page asks for its update, without its person.
+    pub is_update: bool,
 }
 
 /// A workspace that the person sees.
@@ -88,10 +102,10 @@ impl Page {
         app: App,
         viewer: Viewer,
         workspace: Option<Arc<Workspace>>,
-        workspaces: Vec<VisibleWorkspace>,
         uri: Uri,
+        is_update: bool,
     ) -> Self {
-        Self { app, viewer, workspace, workspaces: workspaces.into(), uri }
+        Self { app, viewer, workspace, uri, is_update }
     }
 
     /// The workspace of the path.
@@ -101,6 +115,23 @@ impl Page {
 
     pub fn workspace_if_any(&self) -> Option<&Workspace> {
         self.workspace.as_deref()
+    }
+
+    /// The workspaces that the person sees, by name.
+    pub async fn visible_workspaces(
+        &self,
+        tx: &mut Tx,
+    ) -> Result<Vec<VisibleWorkspace>, StoreError> {
+        Ok(self.visible_of(&workspaces::ids(tx).await?))
+    }
+
+    /// Those of these workspaces that the person sees, by name.
+    pub fn visible_of(&self, ids: &HashMap<String, i32>) -> Vec<VisibleWorkspace> {
+        let visible = ids.iter().filter(|(_, id)| self.viewer.rights.sees(**id));
+        let mut visible: Vec<VisibleWorkspace> =
+            visible.map(|(name, id)| VisibleWorkspace { id: *id, name: name.clone() }).collect();
+        visible.sort_by(|a, b| a.name.cmp(&b.name));
+        visible
     }
 
     /// Whether the person has the right here: in the workspace of the path, otherwise in the whole
@@ -129,9 +160,11 @@ impl Page {
         parts::time(ms, self.app.clock.now_ms(), &self.viewer.preferences.zone)
     }
 
-    /// The page with its frame.
+    /// The page; [`routes`](crate::routes) adds its frame.
     pub fn html(&self, title: &str, content: Markup) -> Response {
-        layout::page(self, title, content).into_response()
+        let mut response = StatusCode::OK.into_response();
+        response.extensions_mut().insert(Content { title: title.to_owned(), markup: content });
+        response
     }
 
     /// An entry for the audit log about an action of the person, in the workspace of the path. Write
@@ -146,6 +179,17 @@ impl Page {
             address: Some(self.viewer.address.clone()),
             details,
         }
+    }
+
+    /// Records a change by the person, in its transaction; none if nothing changed.
+    pub async fn record(
+        &self,
+        tx: &mut Tx,
+        change: impl Into<Option<Change>>,
+    ) -> Result<(), StoreError> {
+        let Some(Change { action, object, details }) = change.into() else { return Ok(()) };
+        let entry = self.audit(action, object, details);
+        audit::record(tx, self.app.clock.now_ms(), &entry).await
     }
 
     /// Sends the browser to a path of the console after an action (303).

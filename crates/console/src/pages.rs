@@ -1,12 +1,25 @@
 //! The pages: a file for each, or for several that belong together.
 
 pub mod audit_log;
+pub mod dashboard_users;
+pub mod dead_letters;
+pub mod deliveries;
 pub mod export;
 pub mod export_request;
 pub mod exports;
+pub mod history;
+pub mod oidc;
 pub mod overview;
 pub mod people;
+pub mod sends;
 pub mod sign_in;
+pub mod system;
+pub mod users;
+
+pub use self::exports::ExportLists;
+pub use self::overview::OverviewReads;
+pub use self::sends::SendReads;
+pub use self::system::SystemReads;
 
 /// The first rows of a list that was read with one row more than a page has, and whether others
 /// follow.

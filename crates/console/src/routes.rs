@@ -4,7 +4,7 @@
 //! actions to offer ([`Page::may`]), and `longshore console rights` prints it.
 
 use std::net::IpAddr;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::RequestPartsExt as _;
@@ -23,15 +23,18 @@ use tokio::time::timeout;
 use crate::app::App;
 use crate::error::PageError;
 use crate::form::{self, Form, MAX_FORM_BYTES, MAX_SIGN_IN_BYTES, TOKEN_FIELD};
-use crate::layout::{self, RequestInfo};
-use crate::page::{Page, Viewer, VisibleWorkspace};
-use crate::pages::{audit_log, export, export_request, exports, overview, people, sign_in};
+use crate::layout::{self, Content, HX_REQUEST, RequestInfo};
+use crate::page::{Page, Viewer};
+use crate::pages::{
+    audit_log, dashboard_users, dead_letters, deliveries, export, export_request, exports, history,
+    oidc, overview, people, sends, sign_in, system, users,
+};
 use crate::rights::Right;
 use crate::session;
 use gateway::workspaces::{self, Workspace};
 use gateway::{ApiError, COMPANY};
-use runtime::fairness::{Holder, SLOT_BYTES, SharedMemory};
-use store::{StoreError, Tx};
+use runtime::fairness::{Holder, SLOT_BYTES};
+use store::Tx;
 
 /// What a route needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,8 @@ pub enum Needs {
     Session,
     /// The right, in the workspace of the path; without one in the path, in the whole installation.
     Right(Right),
+    /// Two rights there.
+    Both(Right, Right),
 }
 
 /// A page, or an action of one.
@@ -61,17 +66,107 @@ pub struct Routes {
 
 /// All routes.
 pub fn all() -> Routes {
-    use Needs::{Nothing, Right as Needed, Session};
+    use Needs::{Both, Nothing, Right as Needed, Session};
     Routes { router: Router::new(), actions: Vec::new() }
         .route(Method::GET, "/sign-in", Nothing, get(sign_in::show))
         .route(Method::POST, "/sign-in", Nothing, post(sign_in::sign_in))
+        .route(Method::GET, "/sign-in/oidc", Nothing, get(oidc::begin))
+        .route(Method::GET, "/sign-in/oidc/callback", Nothing, get(oidc::callback))
         .route(Method::POST, "/sign-out", Session, post(sign_in::sign_out))
         .route(Method::POST, "/preferences", Session, post(sign_in::set_preferences))
         .route(Method::GET, "/", Session, get(overview::show))
         .route(Method::GET, "/overview/live", Session, get(overview::live))
         .route(Method::GET, "/people/sessions", Session, get(people::sessions))
         .route(Method::POST, "/people/sessions/{id}/end", Session, post(people::end_session))
+        .route(
+            Method::GET,
+            "/people/users",
+            Needed(Right::SessionsManage),
+            get(dashboard_users::list),
+        )
         .route(Method::GET, "/audit", Needed(Right::AuditView), get(audit_log::show))
+        .route(Method::GET, "/system", Needed(Right::SystemView), get(system::show))
+        .route(Method::GET, "/history", Needed(Right::SystemView), get(history::show))
+        .route(Method::GET, "/w/{workspace}/history", Session, get(history::show))
+        .route(Method::GET, "/dead-letters", Needed(Right::SystemView), get(dead_letters::list))
+        .route(
+            Method::GET,
+            "/dead-letters/{id}",
+            Needed(Right::SystemView),
+            get(dead_letters::show),
+        )
+        .route(
+            Method::GET,
+            "/dead-letters/{id}/payload",
+            Needed(Right::UsersView),
+            get(dead_letters::payload),
+        )
+        .route(
+            Method::POST,
+            "/dead-letters/{id}/retry",
+            Needed(Right::DeadLettersManage),
+            post(dead_letters::retry),
+        )
+        .route(
+            Method::POST,
+            "/dead-letters/{id}/discard",
+            Needed(Right::DeadLettersManage),
+            post(dead_letters::discard),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/dead-letters",
+            Needed(Right::SystemView),
+            get(dead_letters::list),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/dead-letters/{id}",
+            Needed(Right::SystemView),
+            get(dead_letters::show),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/dead-letters/{id}/payload",
+            Needed(Right::UsersView),
+            get(dead_letters::payload),
+        )
+        .route(
+            Method::POST,
+            "/w/{workspace}/dead-letters/{id}/retry",
+            Needed(Right::DeadLettersManage),
+            post(dead_letters::retry),
+        )
+        .route(
+            Method::POST,
+            "/w/{workspace}/dead-letters/{id}/discard",
+            Needed(Right::DeadLettersManage),
+            post(dead_letters::discard),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/deliveries",
+            Needed(Right::MessagesView),
+            get(deliveries::list),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/deliveries/{id}",
+            Needed(Right::MessagesView),
+            get(deliveries::show),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/deliveries/{id}/body",
+            Needed(Right::UsersView),
+            get(deliveries::body),
+        )
+        .route(
+            Method::POST,
+            "/w/{workspace}/deliveries/{id}/resend",
+            Needed(Right::DeliveriesResend),
+            post(deliveries::resend),
+        )
         .route(
             Method::GET,
             "/w/{workspace}/exports",
@@ -120,6 +215,63 @@ pub fn all() -> Routes {
             Needed(Right::ExportsDownload),
             get(export::download),
         )
+        .route(Method::GET, "/w/{workspace}/sends", Needed(Right::MessagesView), get(sends::list))
+        .route(
+            Method::GET,
+            "/w/{workspace}/sends/{dispatch_id}",
+            Needed(Right::MessagesView),
+            get(sends::send::show),
+        )
+        .route(
+            Method::POST,
+            "/w/{workspace}/sends/{dispatch_id}/cancel",
+            Needed(Right::MessagesCancel),
+            post(sends::send::cancel),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/sends/{dispatch_id}/recipients",
+            Both(Right::MessagesView, Right::UsersView),
+            get(sends::recipients::list),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/preview",
+            Both(Right::MessagesView, Right::UsersView),
+            get(sends::preview::show),
+        )
+        .route(
+            Method::POST,
+            "/w/{workspace}/preview",
+            Both(Right::MessagesView, Right::UsersView),
+            post(sends::preview::submit),
+        )
+        .route(Method::GET, "/w/{workspace}/users", Needed(Right::UsersView), get(users::show))
+        .route(Method::POST, "/w/{workspace}/users", Needed(Right::UsersView), post(users::find))
+        .route(
+            Method::GET,
+            "/w/{workspace}/users/{id}",
+            Needed(Right::UsersView),
+            get(users::record::show),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/users/{id}/messages",
+            Needed(Right::UsersView),
+            get(users::messages::show),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/users/{id}/erase",
+            Needed(Right::UsersErase),
+            get(users::erase::show),
+        )
+        .route(
+            Method::POST,
+            "/w/{workspace}/users/{id}/erase",
+            Needed(Right::UsersErase),
+            post(users::erase::submit),
+        )
 }
 
 impl Routes {
@@ -159,22 +311,51 @@ async fn guard(needs: Needs, request: Request, next: Next) -> Response {
     let info = RequestInfo::new(&head);
     let admitted = admit(&app, needs, &mut head, body).await;
     let page = head.extensions.get::<Page>().cloned();
-    let response = match admitted {
+    let mut response = match admitted {
         Ok(body) => next.run(Request::from_parts(head, body)).await,
         Err(error) => error.into_response(),
     };
+    // After the work of the request, and not if the database failed.
+    if let Some(page) = page.as_ref().filter(|page| !page.is_update)
+        && !response.status().is_server_error()
+    {
+        session::note_use(&app, &page.viewer);
+    }
+    let content = response.extensions_mut().remove::<Content>();
+    if let (Some(page), Some(content)) = (&page, content) {
+        response = match add_frame(page, &content, response).await {
+            Ok(framed) => framed,
+            Err(error) => error.into_response(),
+        };
+    }
     match response.extensions().get::<Arc<PageError>>() {
         Some(error) => layout::error_page(&app, page.as_ref(), &info, error),
         None => response,
     }
 }
 
+/// Fills the response of a page with its content, in the frame.
+async fn add_frame(
+    page: &Page,
+    content: &Content,
+    response: Response,
+) -> Result<Response, PageError> {
+    let mut tx = page.app.request_queue.snapshot().await?;
+    let workspaces = page.visible_workspaces(&mut tx).await?;
+    tx.commit().await?;
+    let (mut head, _) = response.into_parts();
+    let (framed, body) = layout::page(page, &workspaces, content).into_response().into_parts();
+    head.headers.extend(framed.headers);
+    Ok(Response::from_parts(head, body))
+}
+
 /// Adds the [`Page`], if somebody is signed in, and the [`Form`] of a POST to the extensions.
 async fn admit(app: &App, needs: Needs, head: &mut Parts, body: Body) -> Result<Body, PageError> {
     let page = match needs {
         Needs::Nothing => None,
-        Needs::Session => Some(signed_in(app, head, None).await?),
-        Needs::Right(right) => Some(signed_in(app, head, Some(right)).await?),
+        Needs::Session => Some(signed_in(app, head, &[]).await?),
+        Needs::Right(right) => Some(signed_in(app, head, &[right]).await?),
+        Needs::Both(first, second) => Some(signed_in(app, head, &[first, second]).await?),
     };
     if let Some(page) = &page {
         head.extensions.insert(page.clone());
@@ -186,7 +367,7 @@ async fn admit(app: &App, needs: Needs, head: &mut Parts, body: Body) -> Result<
         return Err(PageError::ForeignForm);
     }
     let network = gateway::sender_network(app, &head.extensions, &head.headers);
-    let bytes = read_form(body, network, page.is_some()).await?;
+    let bytes = read_form(app, body, network, page.is_some()).await?;
     let form = Form::parse(&bytes);
     if form.has_nul() {
         return Err(PageError::Invalid("The form has the character NUL".into()));
@@ -199,25 +380,22 @@ async fn admit(app: &App, needs: Needs, head: &mut Parts, body: Body) -> Result<
     Ok(Body::empty())
 }
 
-/// Forms that are read at the same time, of people who are signed in, and of everybody else. A network
-/// gets at most as many as it leaves free: whoever sends forms slowly leaves most of the requests in
-/// progress to others.
-const FORMS_AT_ONCE: usize = 16;
-static FORMS: LazyLock<SharedMemory> = LazyLock::new(slots_for_forms);
-static SIGN_IN_FORMS: LazyLock<SharedMemory> = LazyLock::new(slots_for_forms);
-
 /// Time limit for a form to arrive.
 const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 
-fn slots_for_forms() -> SharedMemory {
-    SharedMemory::halves(FORMS_AT_ONCE * SLOT_BYTES)
-}
-
 /// The body of a form that comes from `network`.
-async fn read_form(body: Body, network: IpAddr, is_signed_in: bool) -> Result<Bytes, PageError> {
-    let (forms, max_bytes) =
-        if is_signed_in { (&FORMS, MAX_FORM_BYTES) } else { (&SIGN_IN_FORMS, MAX_SIGN_IN_BYTES) };
-    let slot = forms.try_reserve(Holder::Source(network), SLOT_BYTES);
+async fn read_form(
+    app: &App,
+    body: Body,
+    network: IpAddr,
+    is_signed_in: bool,
+) -> Result<Bytes, PageError> {
+    let (slots, max_bytes) = if is_signed_in {
+        (&app.forms.signed_in, MAX_FORM_BYTES)
+    } else {
+        (&app.forms.signing_in, MAX_SIGN_IN_BYTES)
+    };
+    let slot = slots.try_reserve(Holder::Source(network), SLOT_BYTES);
     let _slot = slot.ok_or(ApiError::Overloaded)?;
     let read = timeout(FORM_TIMEOUT, Limited::new(body, max_bytes).collect()).await;
     let read = read.map_err(|_| ApiError::TooSlow)?;
@@ -229,10 +407,12 @@ fn has_nul(uri: &Uri) -> bool {
     uri.path_and_query().is_some_and(|address| address.as_str().contains("%00"))
 }
 
-/// The page of the person who is signed in, in the workspace of the path, if the person has `right`
-/// there.
-async fn signed_in(app: &App, head: &mut Parts, right: Option<Right>) -> Result<Page, PageError> {
-    let viewer = session::viewer(app, head).await?.ok_or(PageError::SignedOut)?;
+/// The page of the person who is signed in, in the workspace of the path, if the person has these
+/// rights there.
+async fn signed_in(app: &App, head: &mut Parts, rights: &[Right]) -> Result<Page, PageError> {
+    let secret = session::secret(app, head).ok_or(PageError::SignedOut)?;
+    let mut tx = app.request_queue.snapshot().await?;
+    let viewer = session::find(app, &mut tx, head, secret).await?.ok_or(PageError::SignedOut)?;
     // Not where a stream checks its session: then its connection could not be closed for another one.
     gateway::mark_authenticated(&head.extensions, COMPANY);
     // PostgreSQL stores no such text, and would report an error.
@@ -242,18 +422,24 @@ async fn signed_in(app: &App, head: &mut Parts, right: Option<Right>) -> Result<
     let params = head.extract::<RawPathParams>().await.map_err(|_| PageError::NotFound)?;
     let name =
         params.iter().find(|(key, _)| *key == "workspace").map(|(_, value)| value.to_owned());
-    let mut tx = app.request_queue.snapshot().await?;
     let workspace = match name {
         Some(name) => Some(find_workspace(&mut tx, &viewer, &name).await?),
         None => None,
     };
-    let visible = visible_workspaces(&mut tx, &viewer).await?;
     tx.commit().await?;
-    let page = Page::new(app.clone(), viewer, workspace, visible, head.uri.clone());
-    match right {
-        Some(right) if !page.may(right) => Err(PageError::Forbidden(right.name())),
-        _ => Ok(page),
+    let is_update = is_update(head);
+    let page = Page::new(app.clone(), viewer, workspace, head.uri.clone(), is_update);
+    match rights.iter().find(|right| !page.may(**right)) {
+        Some(missing) => Err(PageError::Forbidden(missing.name())),
+        None => Ok(page),
     }
+}
+
+/// Whether an open page asks for its update: that is no use of the session, which would otherwise
+/// never end while a page is open.
+fn is_update(head: &Parts) -> bool {
+    let is_htmx = head.headers.contains_key(&HX_REQUEST);
+    head.method == Method::GET && (is_htmx || head.uri.path().ends_with("/live"))
 }
 
 /// The workspace with that name, if the person sees it.
@@ -267,18 +453,4 @@ async fn find_workspace(
         .filter(|workspace| viewer.rights.sees(workspace.id))
         .map(Arc::new)
         .ok_or(PageError::NotFound)
-}
-
-/// The workspaces that the person sees, by name.
-async fn visible_workspaces(
-    tx: &mut Tx,
-    viewer: &Viewer,
-) -> Result<Vec<VisibleWorkspace>, StoreError> {
-    let ids = workspaces::ids(tx).await?.into_iter();
-    let mut visible: Vec<VisibleWorkspace> = ids
-        .filter(|(_, id)| viewer.rights.sees(*id))
-        .map(|(name, id)| VisibleWorkspace { id, name })
-        .collect();
-    visible.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(visible)
 }

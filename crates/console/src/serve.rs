@@ -141,6 +141,18 @@ async fn with_headers(mut response: Response) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use runtime::config::console::Console;
+
+    #[test]
+    fn no_base_path_begins_like_a_route() {
+        let actions = routes::all();
+        let paths = actions.actions().iter().map(|action| action.path).chain([assets::ROUTE]);
+        for path in paths {
+            let first = path.split('/').nth(1).unwrap_or_default();
+            let is_own = first.is_empty() || Console::OWN_SEGMENTS.contains(&first);
+            assert!(is_own, "{path}: add it to Console::OWN_SEGMENTS");
+        }
+    }
 
     #[test]
     fn a_proxy_may_remove_the_base_path_or_not() {
@@ -157,7 +169,7 @@ mod tests {
             let uri = without_base(&address.parse().unwrap(), base);
             assert_eq!(uri.to_string(), expected, "{base} {address}");
         }
-        let whole = "http://h:1/console/audit".parse().unwrap();
-        assert_eq!(without_base(&whole, "/console").to_string(), "http://h:1/audit");
+        let absolute = "http://h:1/console/audit".parse().unwrap();
+        assert_eq!(without_base(&absolute, "/console").to_string(), "http://h:1/audit");
     }
 }

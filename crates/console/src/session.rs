@@ -13,15 +13,15 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::Serialize;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::app::App;
 use crate::error::PageError;
+use crate::oidc;
 use crate::page::{Preferences, Theme, Viewer};
 use crate::rights::Rights;
-use crate::session_rows::{self as rows, ENDED, OLD_LINKS};
+use crate::session_rows::{self as rows, ENDED, OLD_LINKS, OLD_SIGN_INS};
 use gateway::address::client_address;
 use kit::clock::serialize_time;
 use kit::retry;
@@ -42,7 +42,10 @@ pub const LONGEST_DAYS: i64 = 7;
 const LONGEST_MS: i64 = LONGEST_DAYS * 24 * HOUR_MS;
 
 /// Minimum interval between two writes of the time of a session's last use.
-const SEEN_WRITE_MS: i64 = MINUTE_MS;
+const USE_WRITE_MS: i64 = MINUTE_MS;
+
+/// Such writes at the same time.
+pub const USE_WRITES: usize = 2;
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(600);
 
@@ -62,10 +65,14 @@ const PREFERENCE_SECONDS: i64 = 365 * 24 * 60 * 60;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Session {
     pub id: Uuid,
+    /// The person's name at sign-in.
     pub person: String,
+    /// None of its own if it has those of a dashboard user.
     pub rights: Rights,
-    /// How the person signed in: `link`.
+    /// How the person signed in: `link` or `oidc`.
     pub method: String,
+    /// The dashboard user whose rights the session has: they are read with each request.
+    pub user_id: Option<Uuid>,
     #[serde(serialize_with = "serialize_time")]
     pub created_at: i64,
     #[serde(serialize_with = "serialize_time")]
@@ -81,9 +88,26 @@ pub struct Session {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     pub person: Option<String>,
+    /// Only sessions of this dashboard user.
+    pub user_id: Option<Uuid>,
     /// Only sessions that began before this one, the last of the previous page.
     pub before: Option<Uuid>,
     pub limit: i64,
+}
+
+/// Who signs in, and how.
+pub struct SignIn {
+    pub person: String,
+    pub method: &'static str,
+    pub access: Access,
+}
+
+/// What a session may do.
+pub enum Access {
+    /// These rights, until it ends.
+    Rights(Rights),
+    /// What the dashboard user may do at the moment.
+    DashboardUser(Uuid),
 }
 
 /// A session that has just begun, with its secret for the cookie.
@@ -124,17 +148,20 @@ fn address(config: &Config, head: &Parts) -> String {
 pub async fn begin(
     tx: &mut Tx,
     now: i64,
-    person: String,
-    rights: Rights,
-    method: &str,
+    SignIn { person, method, access }: SignIn,
     Browser { address, user_agent }: Browser,
 ) -> Result<NewSession, StoreError> {
     let secret = random_secret(PREFIX);
+    let (rights, user_id) = match access {
+        Access::Rights(rights) => (rights, None),
+        Access::DashboardUser(id) => (Rights::default(), Some(id)),
+    };
     let session = Session {
         id: Uuid::now_v7(),
         person,
         rights,
         method: method.to_owned(),
+        user_id,
         created_at: now,
         last_seen_at: now,
         expires_at: now + LONGEST_MS,
@@ -150,14 +177,15 @@ pub async fn list(tx: &mut Tx, now: i64, filter: &Filter) -> Result<Vec<Session>
     rows::list(tx, now, now - IDLE_MS, filter).await
 }
 
-/// Ends a session, only one of `person` if one is given; returns whose it was. None if there is no
-/// such session.
+/// Ends a session, only an own one of `viewer` if one is given; returns whose it was. None if there is
+/// no such session.
 pub async fn end(
     tx: &mut Tx,
     id: Uuid,
-    person: Option<&str>,
+    viewer: Option<&Viewer>,
 ) -> Result<Option<String>, StoreError> {
-    rows::end(tx, id, person).await
+    let (person, user) = viewer.map_or((None, None), Viewer::owner);
+    rows::end(tx, id, person, user).await
 }
 
 /// Ends the sessions of a person, or of everybody, and withdraws the links that nobody has used;
@@ -175,37 +203,62 @@ pub async fn end_restored(tx: &mut Tx) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// The secret that a request has for a session; it may be invalid.
+pub fn secret<'a>(app: &App, head: &'a Parts) -> Option<&'a str> {
+    cookie(&head.headers, cookie_name(&app.config))
+}
+
 /// The person who sent a request, if its session is valid.
 pub async fn viewer(app: &App, head: &Parts) -> Result<Option<Viewer>, PageError> {
-    let Some(secret) = cookie(&head.headers, cookie_name(&app.config)) else { return Ok(None) };
-    let now = app.clock.now_ms();
+    let Some(secret) = secret(app, head) else { return Ok(None) };
     let mut tx = app.request_queue.snapshot().await?;
-    let found = rows::find(&mut tx, now, now - IDLE_MS, &hash(secret)).await?;
+    let viewer = find(app, &mut tx, head, secret).await?;
     tx.commit().await?;
+    Ok(viewer)
+}
+
+/// The person whose session has `secret`, if it is valid.
+pub async fn find(
+    app: &App,
+    tx: &mut Tx,
+    head: &Parts,
+    secret: &str,
+) -> Result<Option<Viewer>, StoreError> {
+    let now = app.clock.now_ms();
+    let found = rows::find(tx, now, now - IDLE_MS, &hash(secret)).await?;
     let Some(session) = found else { return Ok(None) };
-    if now - session.last_seen_at >= SEEN_WRITE_MS {
-        write_seen(app, session.id, now);
-    }
+    let (name, rights) = match session.user_id {
+        // Nobody vouches for the person any more.
+        Some(_) if app.oidc.is_none() => return Ok(None),
+        Some(user) => match oidc::person::current(app, tx, user).await? {
+            Some(current) => current,
+            None => return Ok(None),
+        },
+        None => (session.person, session.rights),
+    };
     // Not with the secret key: while it is replaced, the processes that serve forms and those that
     // accept them may have different ones.
     let form_token = hash(&format!("form of the console: {secret}"));
     Ok(Some(Viewer {
         session_id: session.id,
-        name: session.person,
-        rights: session.rights,
+        user_id: session.user_id,
+        last_seen_at: session.last_seen_at,
+        name,
+        rights,
         address: address(&app.config, head),
         form_token: BASE64_URL_SAFE_NO_PAD.encode(form_token),
         preferences: preferences(&head.headers),
     }))
 }
 
-/// Writes of the last use at the same time: each has a connection, also while it waits.
-static SEEN_WRITES: Semaphore = Semaphore::const_new(2);
-
-/// Stores in the background when a session was last used. If that fails, or others do it, a later
-/// request repeats it.
-fn write_seen(app: &App, id: Uuid, now: i64) {
-    let Ok(permit) = SEEN_WRITES.try_acquire() else { return };
+/// Stores in the background that a session is used now, unless it was a moment ago. If that fails, or
+/// others do it, a later request repeats it.
+pub fn note_use(app: &App, viewer: &Viewer) {
+    let (id, now) = (viewer.session_id, app.clock.now_ms());
+    if now - viewer.last_seen_at < USE_WRITE_MS {
+        return;
+    }
+    let Ok(permit) = app.use_writes.clone().try_acquire_owned() else { return };
     let store = app.store.clone();
     tokio::spawn(async move {
         let _permit = permit;
@@ -225,7 +278,8 @@ pub async fn sweep_old(app: &App, shutdown: &CancellationToken) {
     let pass = || async {
         let now = app.clock.moved(app.store.now().await?);
         ENDED.delete(&app.store, &[now, now - IDLE_MS], shutdown).await?;
-        OLD_LINKS.delete(&app.store, &[now], shutdown).await
+        OLD_LINKS.delete(&app.store, &[now], shutdown).await?;
+        OLD_SIGN_INS.delete(&app.store, &[now], shutdown).await
     };
     let failed = "cannot delete old sessions of the console; retrying";
     retry::repeat(SWEEP_INTERVAL, shutdown, failed, pass).await;
@@ -238,7 +292,7 @@ fn cookie_name(config: &Config) -> &'static str {
     if is_secure(config) { "__Host-longshore" } else { "longshore_console" }
 }
 
-fn is_secure(config: &Config) -> bool {
+pub fn is_secure(config: &Config) -> bool {
     config.console_url().scheme() == "https"
 }
 
@@ -258,7 +312,8 @@ pub fn preference_cookie(config: &Config, name: &str, value: &str) -> HeaderValu
     set_cookie(config, name, value, PREFERENCE_SECONDS)
 }
 
-fn set_cookie(config: &Config, name: &str, value: &str, seconds: i64) -> HeaderValue {
+/// `Set-Cookie` that scripts cannot read.
+pub fn set_cookie(config: &Config, name: &str, value: &str, seconds: i64) -> HeaderValue {
     let secure = if is_secure(config) { "; Secure" } else { "" };
     let cookie =
         format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
@@ -266,7 +321,7 @@ fn set_cookie(config: &Config, name: &str, value: &str, seconds: i64) -> HeaderV
 }
 
 /// The value of a cookie; of several with the same name, the first.
-fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let lines = headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
     pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())

@@ -15,16 +15,19 @@ pub const ENDED: OldRows =
 /// Links that were valid until `$1`, used or not.
 pub const OLD_LINKS: OldRows = old_rows!("console_links", "expires_at <= $1", 1_000);
 
+/// Sign-ins at the identity provider that could have ended until `$1`.
+pub const OLD_SIGN_INS: OldRows = old_rows!("console_sign_ins", "expires_at <= $1", 1_000);
+
 from_row! {
-    Session { id, person, method, created_at, last_seen_at, expires_at, address, user_agent }
+    Session { id, person, method, user_id, created_at, last_seen_at, expires_at, address, user_agent }
     json { rights }
 }
 
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, person, rights, method, created_at, last_seen_at, expires_at, address,
-                    user_agent
+            "SELECT id, person, rights, method, user_id, created_at, last_seen_at, expires_at,
+                    address, user_agent
              FROM console_sessions WHERE expires_at > $1 AND last_seen_at > $2 AND ",
             $rest
         )
@@ -50,10 +53,12 @@ pub async fn list(
     filter: &Filter,
 ) -> Result<Vec<Session>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(select!(
-        "($3 IS NULL OR person = $3) AND id < $4 ORDER BY id DESC LIMIT $5"
+        "($3 IS NULL OR person = $3) AND ($6 IS NULL OR user_id = $6) AND id < $4
+         ORDER BY id DESC LIMIT $5"
     ))
     .bind(now).bind(idle_since).bind(filter.person.as_deref())
-    .bind(filter.before.unwrap_or(Uuid::max())).bind(filter.limit).fetch_all(c).await?))
+    .bind(filter.before.unwrap_or(Uuid::max())).bind(filter.limit).bind(filter.user_id)
+    .fetch_all(c).await?))
 }
 
 /// Stores a session with the hash of its secret.
@@ -65,8 +70,8 @@ pub async fn insert(tx: &mut Tx, hash: &Hash, session: &Session) -> Result<(), S
         sqlx::query(
             "INSERT INTO console_sessions
                  (id, secret_hash, person, rights, method, created_at, last_seen_at, expires_at,
-                  address, user_agent)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+                  address, user_agent, user_id)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         )
         .bind(session.id)
         .bind(&hash[..])
@@ -78,6 +83,7 @@ pub async fn insert(tx: &mut Tx, hash: &Hash, session: &Session) -> Result<(), S
         .bind(session.expires_at)
         .bind(&session.address)
         .bind(&session.user_agent)
+        .bind(session.user_id)
     );
     Ok(())
 }
@@ -95,17 +101,19 @@ pub async fn seen(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Ends a session, of `person` if one is given; returns whose it was.
+/// Ends a session, of `person` and of `user` if they are given; returns whose it was.
 pub async fn end(
     tx: &mut Tx,
     id: Uuid,
     person: Option<&str>,
+    user: Option<Uuid>,
 ) -> Result<Option<String>, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
-        "DELETE FROM console_sessions WHERE id = $1 AND ($2 IS NULL OR person = $2)
+        "DELETE FROM console_sessions
+         WHERE id = $1 AND ($2 IS NULL OR person = $2) AND ($3 IS NULL OR user_id = $3)
          RETURNING person",
     )
-    .bind(id).bind(person).fetch_optional(c).await?))
+    .bind(id).bind(person).bind(user).fetch_optional(c).await?))
 }
 
 /// Ends the sessions of `person`, or of everybody; returns how many.
@@ -170,4 +178,18 @@ pub async fn withdraw_links(tx: &mut Tx, person: Option<&str>) -> Result<(), Sto
         sqlx::query("DELETE FROM console_links WHERE $1 IS NULL OR person = $1").bind(person)
     );
     Ok(())
+}
+
+/// Stores that a sign-in at the identity provider is used; false if it was already.
+pub async fn use_sign_in(tx: &mut Tx, hash: &Hash, expires_at: i64) -> Result<bool, StoreError> {
+    let inserted = execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO console_sign_ins (hash, expires_at) VALUES ($1, $2)
+             ON CONFLICT DO NOTHING",
+        )
+        .bind(&hash[..])
+        .bind(expires_at)
+    );
+    Ok(inserted == 1)
 }

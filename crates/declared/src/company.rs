@@ -8,12 +8,14 @@ use serde_json::json;
 
 use crate::apply::Applied;
 use crate::change::{self, Options};
+use crate::declared_items::record_revoked;
 use crate::document::company::{Company, DashboardUser, PermissionSet, Token};
 use crate::error::ApplyError;
 use crate::plan::{ChangeList, Declared, Entry, HasEntry, Steps, Target};
 use gateway::workspaces::list;
 use runtime::audit;
 use runtime::config::network::networks;
+use runtime::credentials::revoked::{RevokedCredential, SecretKind};
 use scim::group::{self, Group};
 use scim::resource::{Name, Resource as _, Stored, User, folded};
 use scim::tokens::{self, NewToken, TokenInfo};
@@ -172,10 +174,13 @@ impl Declared for Token {
     }
 
     async fn delete(stored: &TokenInfo, target: &mut Target<'_>) -> Result<(), ApplyError> {
-        tokens::revoke(target.tx, &target.app.clock, &stored.id.to_string())
+        let TokenInfo { id, name, .. } = stored;
+        tokens::revoke(target.tx, &target.app.clock, &id.to_string())
             .await
-            .map_err(|error| ApplyError::Token { name: stored.name.clone(), error })?;
-        Ok(())
+            .map_err(|error| ApplyError::Token { name: name.clone(), error })?;
+        let (kind, name) = (SecretKind::ScimToken, name.clone());
+        let revoked = RevokedCredential { kind, id: *id, name, workspace_id: None };
+        record_revoked(&revoked, target).await
     }
 }
 

@@ -15,7 +15,9 @@ use gateway::workspaces::template_data::{CatalogSelection, ContentBlock};
 use gateway::workspaces::{
     DeclaredApp, Segment, channel_rows, differing, key_rows, rows, template_rows,
 };
+use runtime::audit::{self, Change};
 use runtime::config::network::networks;
+use runtime::credentials::revoked::{RevokedCredential, SecretKind};
 
 type Result<T> = std::result::Result<T, ApplyError>;
 
@@ -66,9 +68,28 @@ impl Declared for Key {
     }
 
     async fn delete(stored: &KeyInfo, target: &mut Target<'_>) -> Result<()> {
-        key_rows::revoke(target.tx, stored.id, target.now).await?;
+        if key_rows::revoke(target.tx, stored.id, target.now).await? {
+            let revoked = RevokedCredential {
+                kind: SecretKind::Key,
+                id: stored.id,
+                name: stored.name.clone(),
+                workspace_id: Some(target.workspace),
+            };
+            record_revoked(&revoked, target).await?;
+        }
         Ok(())
     }
+}
+
+/// Records a revocation by the file. The entry about the file names its changes only together.
+pub(crate) async fn record_revoked(
+    revoked: &RevokedCredential,
+    target: &mut Target<'_>,
+) -> Result<()> {
+    let Change { action, object, details } = revoked.change("workspace file");
+    let (now, workspace) = (target.now, revoked.workspace_id);
+    let change = (action, object);
+    Ok(audit::record_command(target.tx, now, workspace, change, details).await?)
 }
 
 impl HasEntry for DeclaredApp {

@@ -5,32 +5,27 @@ use axum::extract::State;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::{Map, Value, json};
-use uuid::Uuid;
 
 use super::audience::{CONTROL_GROUP, SEGMENT};
+use super::create::{Accepted, NO_GROUP};
 use super::request::{
     ExportOptions, ExportRequest, RequestedUsers, SegmentExportRequest, check_address,
     unknown_segment,
 };
 use super::{
-    Audience, Job, allowed_signers, callback, create, download, dry_run, ids, list, notifications,
-    record_schema, repeat, rows, status, warnings,
+    allowed_signers, callback, create, download, dry_run, ids, list, notifications, record_schema,
+    repeat, status,
 };
 use crate::app::App as ExportsApp;
 use crate::dry_run::DescribedDryRun;
 use gateway::app::App;
-use gateway::formats::SuccessText;
 use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::openapi::Tag;
-use gateway::workspaces::{self, Workspace, segments};
-use gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes};
+use gateway::{
+    self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Recording, Routes,
+};
 use proof::fields;
-use store::Tx;
-
-const NO_GROUP: &str = "The workspace has no active global control group";
 
 pub(super) const TAG: Tag = Tag { name: "Exports", about: "Exports of users as files." };
 
@@ -162,26 +157,10 @@ async fn respond(
     options: ExportOptions,
 ) -> Result<Response, ApiError> {
     if options.dry_run {
-        caller.record_nothing();
         let estimate = dry_run::run(app, caller.workspace.id, users, options).await?;
-        return Ok(axum::Json(estimate).into_response());
+        return Ok((Recording::Settled, axum::Json(estimate)).into_response());
     }
     Ok(accept(app, caller, key, body, users, options).await?.into_response())
-}
-
-/// The response to a request.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "ExportAccepted")]
-pub(super) struct Accepted<'a> {
-    message: SuccessText,
-    /// A random UUID, and the Unix seconds of the request.
-    object_prefix: &'a str,
-    /// The download URL. Absent if the files go to own storage.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<String>,
-    /// Warnings about parts of the request that have no effect.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
 }
 
 /// Creates the export; with a key, only once.
@@ -199,65 +178,6 @@ async fn accept(
     };
     let (workspace, request_id) = (caller.workspace.id, caller.request_id.clone());
     let export = create::create(app, &mut turn.tx, workspace, request_id, users, options).await?;
-    let (job, details) = (&export.job, export.audit_details());
-    let change = ("export.request", &*job.object_prefix);
-    caller.record(&mut turn.tx, job.requested_at, change, details).await?;
-    export.commit(app, turn).await
-}
-
-/// The workspace, the audience and its segment id, if they exist.
-pub(super) async fn resolve(
-    tx: &mut Tx,
-    workspace: i32,
-    users: RequestedUsers,
-) -> Result<(Workspace, Audience, Uuid), ApiError> {
-    // The caller's copy may be a few seconds old, from before an `apply` that changed the storage.
-    let workspace = workspaces::by_id(tx, workspace)
-        .await?
-        .ok_or_else(|| ApiError::Invalid("The workspace was deleted".into()))?;
-    let (audience, segment_id) = match users {
-        RequestedUsers::ControlGroup => {
-            let group = workspaces::control_group(tx, workspace.id).await?;
-            let group = group.ok_or_else(|| ApiError::Invalid(NO_GROUP.into()))?;
-            (Audience::ControlGroup, group.segment_id)
-        }
-        RequestedUsers::Segment { segment_id } => {
-            let segment = segments::segment(tx, workspace.id, segment_id).await?;
-            segment.ok_or_else(unknown_segment)?;
-            (Audience::Segment, segment_id)
-        }
-        RequestedUsers::Audience { conditions, segment_id } => {
-            (Audience::Connected(conditions), segment_id)
-        }
-    };
-    Ok((workspace, audience, segment_id))
-}
-
-pub(super) fn created_response(
-    app: &App,
-    job: &Job,
-    mut warnings: Vec<String>,
-) -> Result<StoredResponse, ApiError> {
-    let url = job.storage_id.is_none().then(|| download::address(app, &job.object_prefix));
-    warnings.extend(warnings::ignored_format(job.storage_id, job.format));
-    let body = Accepted {
-        message: SuccessText::Success,
-        object_prefix: &job.object_prefix,
-        url,
-        warnings,
-    };
-    StoredResponse::json(StatusCode::CREATED, &body)
-}
-
-/// Checks whether the job exists after a failed commit: if only the response was lost, an error
-/// would make the client request a second export.
-pub(super) async fn confirm(app: &App, job: &Job, error: ApiError) -> Result<(), ApiError> {
-    if matches!(error, ApiError::Unavailable(_)) {
-        let mut tx = app.request_queue.snapshot().await?;
-        if rows::load(&mut tx, job.id).await?.is_some() {
-            tracing::warn!(export = %job.id, "the commit succeeded although its response was lost");
-            return Ok(());
-        }
-    }
-    Err(error)
+    let recording = caller.record(&mut turn.tx, export.job.requested_at, export.change()).await?;
+    Ok(export.commit(app, turn).await?.recorded(recording))
 }

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::proof_objects::ManifestReference;
 use super::{Failure, Job};
+use deliveries::NewDelivery;
 use gateway::app::App;
-use gateway::deliveries::{self, NewDelivery};
 use gateway::openapi::{SENT_TO_OTHERS, Webhook};
 use store::{StoreError, Tx};
 

@@ -27,7 +27,7 @@ use super::dry_run_rows::{self, PastExport, SameRequest};
 use super::plan::{self, Scope, window};
 use super::project::Projector;
 use super::request::{ExportOptions, RequestedUsers};
-use super::{Audience, ExportError, Failure, Format, api, destination, rows, warnings};
+use super::{Audience, ExportError, Failure, Format, create, destination, rows, warnings};
 use gateway::ApiError;
 use gateway::formats::SuccessText;
 use gateway::memory::Turns;
@@ -175,7 +175,7 @@ pub async fn run(
 ) -> Result<DryRun, ApiError> {
     let (slot, test_slot) = app.dry_runs.reserve(workspace).await?;
     let mut tx = app.request_queue.snapshot().await?;
-    let (workspace, audience, segment_id) = api::resolve(&mut tx, workspace, users).await?;
+    let (workspace, audience, segment_id) = create::resolve(&mut tx, workspace, users).await?;
     let storage = destination::storage(&mut tx, &workspace, options.destination.as_deref()).await?;
     let (kind, location) = describe(app, &mut tx, storage).await?;
     let scope = plan::scope(&mut tx, workspace.id, &audience, segment_id).await;

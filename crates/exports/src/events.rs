@@ -1,5 +1,5 @@
 //! `GET /users/export/{object_prefix}/events`: the status of an export as server-sent events,
-//! whenever it changes (docs/how-to/follow-an-export.md).
+//! whenever it changes, and every few seconds while it runs (docs/how-to/follow-an-export.md).
 //!
 //! A stream holds no slot of a request, but one of its own ([`reserve_stream`]). It ends after the
 //! export, if another stream of the same key replaces it, if the key is revoked, and if the
@@ -17,10 +17,9 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use futures::stream;
+use futures::{Stream, StreamExt as _, stream};
 use schemars::JsonSchema;
 use serde_json::json;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::State as JobState;
 use super::api::TAG;
@@ -28,16 +27,13 @@ use super::app::App;
 use super::audience::PERMISSIONS;
 use super::status::{ObjectPrefix, example_status, own_job, prefix_in_path, unknown};
 use super::watched::{Change, Follower};
-use gateway::{self, Access, ApiError, Caller, Connection, Operation, Routes};
+use gateway::{self, Access, ApiError, Caller, Operation, Routes};
 
 /// The pause before a client connects again.
 pub const RETRY: Duration = Duration::from_secs(2);
 
 /// Interval of comments, for clients and proxies that close silent connections.
-pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
-
-/// Interval between checks whether the key is still valid.
-const KEY_CHECK: Duration = Duration::from_secs(15);
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 pub fn routes() -> Routes<App> {
     let events = gateway::protected_by_any(PERMISSIONS, get(events));
@@ -58,9 +54,10 @@ fn describe_events() -> Operation {
     let operation = Operation::new(Method::GET, "followExport", TAG, "Follow an export")
         .by(Access::AnyKey(&PERMISSIONS))
         .about(
-            "Server-sent events. `status` has the status of the export as JSON: at once, and whenever \
-             it changes, which the gateway checks about once a second. `end` follows the status of \
-             an export that has ended. Then close the stream.\n\nA stream can end earlier: connect \
+            "Server-sent events. `status` has the status of the export as JSON: at once, whenever it \
+             changes, which the gateway checks about once a second, and every five seconds once the \
+             export has started. `end` follows the status of an export that has ended. Then close \
+             the stream.\n\nA stream can end earlier: connect \
              again after two seconds, and the first event has the current status. An export can \
              have one stream for each key. A new stream ends the former one, whose last event is \
              `replaced`: do not connect again after it.",
@@ -80,17 +77,24 @@ async fn events(
     let mut tx = app.request_queue.snapshot().await?;
     let (job, progress) = own_job(&mut tx, &caller, &object_prefix).await?;
     let permission = job.audience.permission();
-    let follower = Follower::open(&app, &mut tx, (job, progress), caller.key_id).await?;
+    let follower = Follower::open(&app, &mut tx, (job, progress), caller.key_id, &head).await?;
     drop(tx);
-    let stream = EventStream::new(app, head, permission, follower);
-    let events = stream::unfold(stream, |mut stream| async move {
+    let stream = EventStream { app, head, permission, follower, next: Next::First };
+    Ok(stream_of(stream::unfold(stream, |mut stream| async move {
         let event = stream.next().await?;
-        Some((Ok::<_, Infallible>(event), stream))
-    });
+        Some((event, stream))
+    })))
+}
+
+/// A stream of events for a client, without buffers on the way.
+pub fn stream_of<S>(events: S) -> Response
+where
+    S: Stream<Item = Event> + Send + 'static,
+{
     // nginx buffers responses otherwise.
     let unbuffered = (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-    let events = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
-    Ok(([unbuffered], events).into_response())
+    let events = Sse::new(events.map(Ok::<_, Infallible>));
+    ([unbuffered], events.keep_alive(KeepAlive::new().interval(KEEP_ALIVE))).into_response()
 }
 
 /// A stream, between two events.
@@ -100,7 +104,6 @@ struct EventStream {
     head: Parts,
     permission: &'static str,
     follower: Follower,
-    key_check: Interval,
     next: Next,
 }
 
@@ -117,12 +120,6 @@ enum Next {
 }
 
 impl EventStream {
-    fn new(app: App, head: Parts, permission: &'static str, follower: Follower) -> Self {
-        let mut key_check = interval_at(Instant::now() + KEY_CHECK, KEY_CHECK);
-        key_check.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { app, head, permission, follower, key_check, next: Next::First }
-    }
-
     /// The next event; none at the end of the stream.
     async fn next(&mut self) -> Option<Event> {
         match self.next {
@@ -147,32 +144,15 @@ impl EventStream {
 
     /// Waits for a change of the status, or for another reason to end.
     async fn change(&mut self) -> Option<Event> {
-        loop {
-            tokio::select! {
-                biased;
-                () = should_close(&self.head) => return None,
-                change = self.follower.changed() => return match change {
-                    Change::Status => Some(self.status()),
-                    Change::Replaced => {
-                        self.next = Next::None;
-                        Some(Event::default().event("replaced").data("{}"))
-                    }
-                    Change::Gone => None,
-                },
-                _ = self.key_check.tick() => {
-                    if !gateway::is_still_allowed(&self.app, &self.head, self.permission).await {
-                        return None;
-                    }
-                }
+        let Self { app, head, permission, follower, .. } = self;
+        let is_allowed = || gateway::is_still_allowed(app, head, permission);
+        match follower.changed(is_allowed).await {
+            Change::Status => Some(self.status()),
+            Change::Replaced => {
+                self.next = Next::None;
+                Some(Event::default().event("replaced").data("{}"))
             }
+            Change::Closing | Change::Refused | Change::Gone => None,
         }
-    }
-}
-
-/// Waits until the connection of a request should close.
-pub async fn should_close(head: &Parts) {
-    match head.extensions.get::<Connection>() {
-        Some(connection) => connection.should_close().await,
-        None => std::future::pending().await,
     }
 }

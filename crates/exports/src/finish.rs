@@ -28,6 +28,7 @@ use gateway::workspaces::notify::Event;
 use kit::clock::{from_ms, millis};
 use kit::fail_point;
 use objects::{ByteStream, Head, ObjectError, Objects, PutOptions};
+use runtime::history::{self, Metric};
 use runtime::kinds;
 use store::claims::{self, Claim};
 
@@ -230,6 +231,8 @@ async fn complete(
     .await?;
     let done = Progress { state: State::Done, ..progress.clone() };
     notifications::enqueue(app, &mut tx, job, &done, Event::Done).await?;
+    let counted = [(Metric::ExportsDone, 1), (Metric::UsersExported, progress.users_done)];
+    history::count(&mut tx, job.workspace_id, &counted).await?;
     tx.commit().await?;
     fail_point!("finish::done");
     telemetry::ended(job, State::Done, "none", now);

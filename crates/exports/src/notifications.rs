@@ -9,11 +9,10 @@ use serde_json::json;
 
 use super::audience::Audience;
 use super::{Job, Progress, State};
-use gateway::app::App;
-use gateway::deliveries::{
-    self, EMAIL_NOTIFICATION, EXPORT_NOTIFICATION, EmailContent, MAILTO, NewDelivery,
-    SLACK_NOTIFICATION,
+use deliveries::{
+    EMAIL_NOTIFICATION, EXPORT_NOTIFICATION, EmailContent, MAILTO, NewDelivery, SLACK_NOTIFICATION,
 };
+use gateway::app::App;
 use gateway::openapi::{SENT_TO_OTHERS, Webhook};
 use gateway::workspaces;
 use gateway::workspaces::channels;

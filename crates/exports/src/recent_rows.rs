@@ -1,13 +1,13 @@
-//! The SQL of the latest exports, for an overview. Each statement reads at most the latest
-//! [`MAX_READ`] jobs, so none becomes slower with history.
+//! The SQL of the latest exports, for an overview. Each statement reads an index up to a limit, so
+//! none becomes slower with history.
 
 use sqlx::AssertSqlSafe;
 
 use super::State;
 use store::{StoreError, Tx, from_row, on};
 
-/// How many of the latest jobs are read.
-pub const MAX_READ: i64 = 5_000;
+/// How many of the latest jobs are counted.
+pub const MAX_COUNTED: i64 = 1_000;
 
 /// A failed export.
 #[derive(Clone, Debug)]
@@ -21,26 +21,23 @@ pub struct FailedExport {
 }
 from_row! { FailedExport { workspace_id, object_prefix, error, finished_at } }
 
-/// The latest jobs of a workspace, or of all.
-fn latest(columns: &str, workspace: Option<i32>) -> String {
-    // Ids are in the order of the requests. Each order is that of an index.
-    let (workspace, order) = match workspace {
-        Some(_) => ("workspace_id = $1", "requested_at DESC, id DESC"),
-        None => ("$1 IS NULL", "id DESC"),
-    };
-    format!("SELECT {columns} FROM export_jobs WHERE {workspace} ORDER BY {order} LIMIT {MAX_READ}")
-}
-
-/// The number of exports by state: of those in progress, and of those that ended since a time.
+/// The number of exports by state: of those in progress, and of those that ended since a time. Counts
+/// the latest [`MAX_COUNTED`] jobs.
 pub async fn count_since(
     tx: &mut Tx,
     workspace: Option<i32>,
     since: i64,
 ) -> Result<Vec<(State, i64)>, StoreError> {
+    // Ids are in the order of the requests. Each order is that of an index.
+    let (workspace_is, order) = match workspace {
+        Some(_) => ("workspace_id = $1", "requested_at DESC, id DESC"),
+        None => ("$1 IS NULL", "id DESC"),
+    };
     let sql = format!(
-        "SELECT state, count(*) FROM ({}) AS latest
-         WHERE finished_at IS NULL OR finished_at >= $2 GROUP BY state",
-        latest("state, finished_at", workspace)
+        "SELECT state, count(*) FROM (
+             SELECT state, finished_at FROM export_jobs WHERE {workspace_is}
+             ORDER BY {order} LIMIT {MAX_COUNTED}) AS latest
+         WHERE finished_at IS NULL OR finished_at >= $2 GROUP BY state"
     );
     let counts: Vec<(String, i64)> = on!(tx, c => sqlx::query_as(AssertSqlSafe(sql.clone()))
         .bind(workspace).bind(since).fetch_all(c).await?);
@@ -52,19 +49,29 @@ pub async fn count_since(
     counts.into_iter().map(read).collect()
 }
 
-/// The exports that failed since a time, latest first.
+/// The exports that failed since a time, latest first; of one workspace, only its `limit` latest
+/// requests of those.
 pub async fn failed_since(
     tx: &mut Tx,
     workspace: Option<i32>,
     since: i64,
     limit: i64,
 ) -> Result<Vec<FailedExport>, StoreError> {
-    let columns = "workspace_id, object_prefix, state, error, finished_at";
-    let sql = format!(
-        "SELECT workspace_id, object_prefix, error, finished_at FROM ({}) AS latest
-         WHERE state = $2 AND finished_at >= $3 ORDER BY finished_at DESC LIMIT $4",
-        latest(columns, workspace)
-    );
-    Ok(on!(tx, c => sqlx::query_as(AssertSqlSafe(sql.clone()))
-        .bind(workspace).bind(State::Failed.name()).bind(since).bind(limit).fetch_all(c).await?))
+    // The state as text: an index has only failed exports.
+    let sql = match workspace {
+        Some(_) => {
+            "SELECT workspace_id, object_prefix, error, finished_at FROM (
+                 SELECT workspace_id, object_prefix, error, finished_at FROM export_jobs
+                 WHERE workspace_id = $1 AND state = 'failed'
+                 ORDER BY requested_at DESC, id DESC LIMIT $3) AS latest
+             WHERE finished_at >= $2 ORDER BY finished_at DESC"
+        }
+        None => {
+            "SELECT workspace_id, object_prefix, error, finished_at FROM export_jobs
+             WHERE $1 IS NULL AND state = 'failed' AND finished_at >= $2
+             ORDER BY finished_at DESC LIMIT $3"
+        }
+    };
+    Ok(on!(tx, c => sqlx::query_as(sql)
+        .bind(workspace).bind(since).bind(limit).fetch_all(c).await?))
 }

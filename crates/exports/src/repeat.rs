@@ -1,26 +1,20 @@
 //! Requests an ended export again, for a customer or an operator (docs/runbooks/export-failed.md).
 
-use std::time::Duration;
-
 use axum::Extension;
 use axum::extract::State as AppState;
 use axum::http::{Method, StatusCode};
+use axum::response::Response;
 use axum::routing::post;
-use uuid::Uuid;
 
-use super::api::{self, Accepted, TAG};
+use super::api::TAG;
 use super::audience::PERMISSIONS;
-use super::request::{RequestedUsers, unknown_segment};
+use super::create::{Accepted, not_ended};
+use super::request::unknown_segment;
 use super::status::{ObjectPrefix, own_job, prefix_in_path, unknown, with_links};
-use super::{Audience, Job, Progress, State, create, destination, rows};
+use super::{State, create};
 use gateway::app::App;
 use gateway::idempotency::{self, Begun, StoredResponse};
-use gateway::{
-    self, Access, ApiError, Caller, IdempotencyKey, NoFields, Operation, RequestBudget, Routes,
-};
-use runtime::kinds;
-use store::Tx;
-use store::claims;
+use gateway::{self, Access, ApiError, Caller, IdempotencyKey, NoFields, Operation, Routes};
 
 pub(super) fn routes() -> Routes<App> {
     let route = gateway::protected_by_one_of(PERMISSIONS, post(repeat));
@@ -41,77 +35,41 @@ fn describe() -> Operation {
         .returns::<Accepted<'static>>(StatusCode::CREATED, "The new export is accepted.")
         .refuses(&unknown_segment(), "The segment no longer exists")
         .refuses(&unknown(), "No export in this workspace has this object_prefix")
-        .refuses(&in_progress(State::Running), "The export has not ended");
+        .refuses(&not_ended(State::Running), "The export has not ended");
     prefix_in_path(with_links(operation))
-}
-
-fn in_progress(state: State) -> ApiError {
-    let state = state.name();
-    ApiError::Conflict(format!("The export is {state}: it can be repeated after its end"))
 }
 
 /// `POST /users/export/{object_prefix}/repeat`.
 async fn repeat(
     AppState(app): AppState<App>,
     Extension(caller): Extension<Caller>,
-    Extension(request_budget): Extension<RequestBudget>,
     key: Option<IdempotencyKey>,
     ObjectPrefix(object_prefix): ObjectPrefix,
     _: NoFields,
-) -> Result<StoredResponse, ApiError> {
+) -> Result<Response, ApiError> {
     // A key also repeats only what it may request if the response is a stored one.
     let mut tx = app.request_queue.snapshot().await?;
     let (former, _) = own_job(&mut tx, &caller, &object_prefix).await?;
     tx.commit().await?;
-    request_budget.count(former.audience.budget()).await?;
-    let mut turn = match idempotency::begin_change(&app, key, object_prefix.as_bytes()).await? {
+    let budget = former.audience.budget();
+    let accepted = accept(&app, &caller, key, &object_prefix);
+    Ok(gateway::count_and_handle(&app, &caller.workspace, budget, accepted).await)
+}
+
+/// Creates the new export; with a key, only once.
+async fn accept(
+    app: &App,
+    caller: &Caller,
+    key: Option<IdempotencyKey>,
+    object_prefix: &str,
+) -> Result<StoredResponse, ApiError> {
+    let mut turn = match idempotency::begin_change(app, key, object_prefix.as_bytes()).await? {
         Begun::Replay(response) => return Ok(response),
         Begun::Turn(turn) => turn,
     };
-    let former = own_job(&mut turn.tx, &caller, &object_prefix).await?;
+    let former = own_job(&mut turn.tx, caller, object_prefix).await?;
     let request_id = caller.request_id.clone();
-    let export = create::create_again(&app, &mut turn.tx, former, request_id).await?;
-    let (job, details) = (&export.job, export.audit_details());
-    let change = ("export.repeat", &*job.object_prefix);
-    caller.record(&mut turn.tx, job.requested_at, change, details).await?;
-    export.commit(&app, turn).await
-}
-
-/// Writes a new job with the request of `former`: the same audience, fields, format, destination and
-/// callback. A control group is the one that is active now, and the destination's storage the one
-/// that is declared now. The job starts as soon as a worker is free; it needs no message in the log.
-/// A job that has not ended is a conflict.
-pub async fn request_again(
-    app: &App,
-    tx: &mut Tx,
-    (former, progress): (Job, Progress),
-    request_id: String,
-) -> Result<Job, ApiError> {
-    if !progress.state.is_final() {
-        return Err(in_progress(progress.state));
-    }
-    let segment_id = former.segment_id;
-    let users = match &former.audience {
-        Audience::ControlGroup => RequestedUsers::ControlGroup,
-        Audience::Segment => RequestedUsers::Segment { segment_id },
-        Audience::Connected(conditions) => {
-            RequestedUsers::Audience { conditions: conditions.clone(), segment_id }
-        }
-    };
-    let (workspace, audience, segment_id) = api::resolve(tx, former.workspace_id, users).await?;
-    let now = app.clock.now();
-    let job = Job {
-        id: Uuid::now_v7(),
-        object_prefix: format!("{}-{}", Uuid::new_v4(), now.as_second()),
-        audience,
-        segment_id,
-        storage_id: destination::storage(tx, &workspace, former.destination.as_deref()).await?,
-        request_id,
-        requested_at: now.as_millisecond(),
-        ..former
-    };
-    rows::insert(tx, &job).await?;
-    let claim = claims::Job::new(job.workspace_id, job.id);
-    claims::offer(tx, kinds::EXPORT_PLAN, claim, 0, Duration::ZERO).await?;
-    Ok(job)
+    let export = create::create_again(app, &mut turn.tx, former, request_id).await?;
+    let recording = caller.record(&mut turn.tx, export.job.requested_at, export.change()).await?;
+    Ok(export.commit(app, turn).await?.recorded(recording))
 }

@@ -359,15 +359,27 @@ pub async fn fail(tx: &mut Tx, id: Uuid, failure: &Failure, now: i64) -> Result<
     Ok(changed == 1)
 }
 
-/// Any state before `finishing` to `cancelled`.
-pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
-    let changed = on!(tx, c => sqlx::query(
-        "UPDATE export_jobs
-         SET state = 'cancelled', finished_at = $2, error = NULL, error_detail = NULL
-         WHERE id = $1 AND state IN ('queued', 'planning', 'running')",
+/// Any state before `finishing` to `cancelled`. Returns the state before, if it was one of them.
+pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<State>, StoreError> {
+    // Locks the row: the state cannot change any more before it is cancelled.
+    let before: Option<State> = on!(&mut *tx, c => sqlx::query_scalar(
+        "UPDATE export_jobs SET state = state
+         WHERE id = $1 AND state IN ('queued', 'planning', 'running') RETURNING state",
     )
-    .bind(id).bind(now).execute(c).await?.rows_affected());
-    Ok(changed == 1)
+    .bind(id).fetch_optional(c).await?);
+    if before.is_some() {
+        execute!(
+            tx,
+            sqlx::query(
+                "UPDATE export_jobs
+                 SET state = 'cancelled', finished_at = $2, error = NULL, error_detail = NULL
+                 WHERE id = $1",
+            )
+            .bind(id)
+            .bind(now)
+        );
+    }
+    Ok(before)
 }
 
 /// Jobs that need a plan but have no claim for it.

@@ -12,6 +12,7 @@ use super::{
 use gateway::app::App;
 use gateway::workspaces::notify::Event;
 use kit::fail_point;
+use runtime::history::{self, Metric};
 use runtime::kinds;
 use runtime::traces;
 use store::claims::{self, Claim, ClaimError};
@@ -93,6 +94,7 @@ async fn after_failure(
     withdraw(tx, &job).await?;
     callback::enqueue(app, tx, &job, &Callback::failed(failure)).await?;
     notifications::enqueue(app, tx, &job, &progress, Event::Failed).await?;
+    history::count(tx, job.workspace_id, &[(Metric::ExportsFailed, 1)]).await?;
     tracing::error!(
         export = %job.id,
         object_prefix = job.object_prefix,
@@ -105,16 +107,14 @@ async fn after_failure(
     Ok(())
 }
 
-/// Cancels a job that is not finishing yet; running parts find their claims lost. Returns whether
-/// it did.
-pub async fn cancel(app: &App, tx: &mut Tx, job: &Job) -> Result<bool, StoreError> {
+/// Cancels a job that is not finishing yet; running parts find their claims lost. Returns the
+/// state before; none if it did not cancel it.
+pub async fn cancel(app: &App, tx: &mut Tx, job: &Job) -> Result<Option<State>, StoreError> {
     let now = app.clock.now_ms();
-    if !rows::cancel(tx, job.id, now).await? {
-        return Ok(false);
-    }
+    let Some(before) = rows::cancel(tx, job.id, now).await? else { return Ok(None) };
     withdraw(tx, job).await?;
     telemetry::ended(job, State::Cancelled, "asked", now);
-    Ok(true)
+    Ok(Some(before))
 }
 
 async fn withdraw(tx: &mut Tx, job: &Job) -> Result<(), StoreError> {

@@ -16,8 +16,9 @@ use super::audience::PERMISSIONS;
 use super::proof_objects::ManifestReference;
 use super::{Audience, Job, Progress, State as JobState, download, part_rows, rows, state};
 use gateway::app::App;
-use gateway::{self, Access, ApiError, Caller, NoFields, Operation, Routes};
+use gateway::{self, Access, ApiError, Caller, NoFields, Operation, Recording, Routes};
 use kit::clock::format_time;
+use runtime::audit::Change;
 use store::{StoreError, Tx};
 
 /// Ids of unreadable users that a status shows.
@@ -133,32 +134,33 @@ async fn cancel(
     Extension(caller): Extension<Caller>,
     ObjectPrefix(object_prefix): ObjectPrefix,
     _: NoFields,
-) -> Result<axum::Json<Status>, ApiError> {
+) -> Result<(Recording, axum::Json<Status>), ApiError> {
     let mut tx = app.request_queue.write().await?;
-    let (job, before) = own_job(&mut tx, &caller, &object_prefix).await?;
-    let (progress, is_change) = cancel_job(&app, &mut tx, &job).await?;
-    if is_change {
-        let states = json!({ "before": before.state.name(), "after": progress.state.name() });
-        let change = ("export.cancel", &*object_prefix);
-        caller.record(&mut tx, app.clock.now_ms(), change, states).await?;
-    } else {
-        caller.record_nothing();
-    }
+    let (job, _) = own_job(&mut tx, &caller, &object_prefix).await?;
+    let (progress, change) = cancel_job(&app, &mut tx, &job).await?;
+    let recording = caller.record(&mut tx, app.clock.now_ms(), change).await?;
     tx.commit().await?;
-    Ok(axum::Json(Status::new(&app, &job, &progress)))
+    Ok((recording, axum::Json(Status::new(&app, &job, &progress))))
 }
 
 /// Cancels an export in the caller's transaction. One that was cancelled before does not change; one
-/// that has ended otherwise, or is finishing, is a conflict. Returns the progress, and whether it
-/// changed.
-pub async fn cancel_job(app: &App, tx: &mut Tx, job: &Job) -> Result<(Progress, bool), ApiError> {
-    let is_change = state::cancel(app, tx, job).await?;
+/// that has ended otherwise, or is finishing, is a conflict. Returns the progress, and the change for
+/// the audit log.
+pub async fn cancel_job(
+    app: &App,
+    tx: &mut Tx,
+    job: &Job,
+) -> Result<(Progress, Option<Change>), ApiError> {
+    let before = state::cancel(app, tx, job).await?;
     let (_, progress) = rows::load(tx, job.id).await?.ok_or_else(unknown)?;
-    if is_change || progress.state == JobState::Cancelled {
-        Ok((progress, is_change))
-    } else {
-        Err(ended(progress.state))
+    if before.is_none() && progress.state != JobState::Cancelled {
+        return Err(ended(progress.state));
     }
+    let change = before.and_then(|before| {
+        let (before, after) = (before.name(), progress.state.name());
+        Change::of_state("export.cancel", &*job.object_prefix, before, after)
+    });
+    Ok((progress, change))
 }
 
 fn ended(state: JobState) -> ApiError {

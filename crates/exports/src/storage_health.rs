@@ -17,6 +17,8 @@ use objects::probe;
 use store::StoreError;
 use store::claims::{self, Claim, ClaimError};
 
+pub use storage_rows::waiting;
+
 /// Interval between queries for exports that wait for their storage, and between tests of a failing
 /// storage.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
@@ -27,8 +29,24 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(60);
 /// Time limit of a test.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The subjects of the warnings: exports that wait for their storage, and the storage for exports
+/// without own storage.
+pub const WAITING: &str = "storage of exports";
+pub const OBJECTS: &str = "objects";
+
 /// Maximum number of exports that `/readyz` names.
 const MAX_NAMED: i64 = 10;
+
+/// An export in progress whose files cannot be stored.
+#[derive(Clone, Debug)]
+pub struct WaitingExport {
+    pub workspace_id: i32,
+    /// The workspace's name.
+    pub workspace: String,
+    pub object_prefix: String,
+    /// The text for the customer.
+    pub error: String,
+}
 
 /// Stores the storage's failure, or its end, after an attempt at a part or the finishing. If that
 /// fails, the attempt's outcome does not change.
@@ -71,7 +89,7 @@ pub async fn watch(app: App, shutdown: CancellationToken) {
     let mut next_probe = Instant::now();
     while !shutdown.is_cancelled() {
         match failing(&app).await {
-            Ok(lines) => app.health_warnings.set("storage of exports", lines),
+            Ok(lines) => app.health_warnings.set(WAITING, lines),
             Err(error) => tracing::warn!(%error, "cannot query exports that wait for storage"),
         }
         if Instant::now() >= next_probe && probe_objects(&app, probe).await {
@@ -84,22 +102,21 @@ pub async fn watch(app: App, shutdown: CancellationToken) {
 /// One line for each export whose storage fails.
 async fn failing(app: &App) -> Result<Vec<String>, StoreError> {
     let mut tx = app.store.snapshot().await?;
-    let failing = storage_rows::failures(&mut tx, MAX_NAMED).await?;
-    let line = |(workspace, object_prefix, error)| {
+    let waiting = storage_rows::waiting(&mut tx, None, MAX_NAMED).await?;
+    let line = |WaitingExport { workspace, object_prefix, error, .. }| {
         format!("export {object_prefix} of {workspace}: {error}")
     };
-    Ok(failing.into_iter().map(line).collect())
+    Ok(waiting.into_iter().map(line).collect())
 }
 
 /// Whether the storage for exports without own storage is writable. A worker that has never written
 /// there is not ready: a wrong configuration is more likely than an outage.
 async fn probe_objects(app: &App, id: Uuid) -> bool {
-    const SUBJECT: &str = "objects";
     let probed = tokio::time::timeout(PROBE_TIMEOUT, probe::can_write(&app.objects, id)).await;
     let error = match probed {
         Ok(Ok(())) => {
-            app.health_warnings.set(SUBJECT, Vec::new());
-            app.health_warnings.works(SUBJECT);
+            app.health_warnings.set(OBJECTS, Vec::new());
+            app.health_warnings.works(OBJECTS);
             return true;
         }
         Ok(Err(error)) => error.to_string(),
@@ -109,7 +126,7 @@ async fn probe_objects(app: &App, id: Uuid) -> bool {
     let line = format!(
         "cannot write objects, so exports without own storage wait: {error}; run `longshore doctor`"
     );
-    app.health_warnings.set(SUBJECT, vec![line]);
-    app.health_warnings.has_failed(SUBJECT);
+    app.health_warnings.set(OBJECTS, vec![line]);
+    app.health_warnings.has_failed(OBJECTS);
     false
 }

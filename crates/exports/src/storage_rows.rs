@@ -2,7 +2,10 @@
 
 use uuid::Uuid;
 
-use store::{StoreError, Tx, execute, on};
+use super::storage_health::WaitingExport;
+use store::{StoreError, Tx, execute, from_row, on};
+
+from_row! { WaitingExport { workspace_id, workspace, object_prefix, error } }
 
 /// Stores why a job's files cannot be stored: the texts for the customer and the operator.
 pub async fn note_failure(
@@ -38,16 +41,17 @@ pub async fn clear_failure(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Jobs in progress whose files cannot be stored, oldest first: workspace, `object_prefix` and
-/// reason.
-pub async fn failures(
+/// Jobs in progress whose files cannot be stored, of a workspace or of all, oldest first.
+pub async fn waiting(
     tx: &mut Tx,
+    workspace: Option<i32>,
     limit: i64,
-) -> Result<Vec<(String, String, String)>, StoreError> {
+) -> Result<Vec<WaitingExport>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT name, object_prefix, error
+        "SELECT workspace_id, name AS workspace, object_prefix, error
          FROM export_jobs JOIN workspaces ON workspaces.id = workspace_id
-         WHERE finished_at IS NULL AND error IS NOT NULL ORDER BY requested_at LIMIT $1",
+         WHERE finished_at IS NULL AND error IS NOT NULL AND ($1 IS NULL OR workspace_id = $1)
+         ORDER BY requested_at LIMIT $2",
     )
-    .bind(limit).fetch_all(c).await?))
+    .bind(workspace).bind(limit).fetch_all(c).await?))
 }

@@ -1,20 +1,21 @@
 //! Reads the status of the exports that event streams follow: about once a second for each export,
-//! for all of its streams in this process.
+//! for all of its streams in this process. A [`Follower`] has what all these streams wait for.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use axum::http::request::Parts;
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
 use uuid::Uuid;
 
 use super::app::App;
 use super::status::Status;
 use super::streams::StreamSlot;
 use super::{Job, Progress, State, list_rows};
-use gateway::ApiError;
+use gateway::{ApiError, Connection};
 use runtime::app::queue::held_by;
 use runtime::fairness::Holder;
 use store::Tx;
@@ -23,6 +24,14 @@ use store::Tx;
 /// not wait for a second.
 const FIRST_PAUSE: Duration = Duration::from_millis(125);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// A started export without a change is sent again after this time: its speed and its expected end
+/// depend on the time. With [`LONGEST_PAUSE`], that is every five seconds.
+const SEND_INTERVAL: Duration = Duration::from_secs(4);
+
+/// Interval between checks whether the client may still see the export: whoever loses access loses it
+/// within five seconds.
+pub const CHECK_INTERVAL: Duration = Duration::from_secs(4);
 
 /// The latest known status of an export.
 #[derive(Clone)]
@@ -98,16 +107,23 @@ impl WatchedExports {
 /// The latest status of an export, and its changes.
 pub type Statuses = watch::Receiver<LatestStatus>;
 
-/// A stream's view of an export: its status, and its changes while the stream has its slot.
+/// A stream's view of an export: its status, its changes, and the ends of the stream.
 pub struct Follower {
     slot: StreamSlot,
     statuses: Statuses,
+    connection: Option<Connection>,
+    check: Interval,
 }
 
 /// The next thing that a [`Follower`] sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
+    /// The latest status: it changed, or depends on the time.
     Status,
+    /// The connection should close.
+    Closing,
+    /// The client may no longer see the export.
+    Refused,
     /// Another stream of the same client replaces this one.
     Replaced,
     /// The export no longer exists.
@@ -115,16 +131,21 @@ pub enum Change {
 }
 
 impl Follower {
-    /// Follows an export for a client: a key, or a page of the console.
+    /// Follows an export for a client: a key, or a page of the console. `head` is that of the
+    /// stream's request.
     pub async fn open(
         app: &App,
         tx: &mut Tx,
         (job, progress): (Job, Progress),
         client: Uuid,
+        head: &Parts,
     ) -> Result<Self, ApiError> {
         let latest = LatestStatus::read(app, tx, &job, progress).await?;
         let slot = app.streams.open(app, &job, client)?;
-        Ok(Self { slot, statuses: app.watched.follow(app, job, latest) })
+        let mut check = interval_at(Instant::now() + CHECK_INTERVAL, CHECK_INTERVAL);
+        check.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let connection = head.extensions.get().cloned();
+        Ok(Self { slot, statuses: app.watched.follow(app, job, latest), connection, check })
     }
 
     /// The latest status. [`changed`](Self::changed) waits for a later one.
@@ -132,21 +153,42 @@ impl Follower {
         self.statuses.borrow_and_update().clone()
     }
 
-    /// Waits for a change. It can be dropped while it waits.
-    pub async fn changed(&mut self) -> Change {
-        tokio::select! {
-            biased;
-            () = self.slot.replaced() => Change::Replaced,
-            changed = self.statuses.changed() => {
-                if changed.is_ok() { Change::Status } else { Change::Gone }
+    /// Waits for a change. Asks every [`CHECK_INTERVAL`] whether the client may still see the export.
+    /// It can be dropped while it waits.
+    pub async fn changed<F>(&mut self, is_allowed: impl Fn() -> F) -> Change
+    where
+        F: Future<Output = bool>,
+    {
+        loop {
+            tokio::select! {
+                biased;
+                () = should_close(self.connection.as_ref()) => return Change::Closing,
+                () = self.slot.replaced() => return Change::Replaced,
+                // Before the statuses: also a client of an export that changes all the time is checked.
+                _ = self.check.tick() => {}
+                changed = self.statuses.changed() => {
+                    return if changed.is_ok() { Change::Status } else { Change::Gone };
+                }
+            }
+            if !is_allowed().await {
+                return Change::Refused;
             }
         }
+    }
+}
+
+/// Waits until the connection should close.
+async fn should_close(connection: Option<&Connection>) {
+    match connection {
+        Some(connection) => connection.should_close().await,
+        None => std::future::pending().await,
     }
 }
 
 /// Reads an export until its end, or until no stream follows it.
 async fn watch(app: &App, job: &Job, sender: &watch::Sender<LatestStatus>) {
     let mut pause = FIRST_PAUSE;
+    let mut sent_at = Instant::now();
     loop {
         tokio::select! {
             () = sleep(pause) => {}
@@ -159,13 +201,18 @@ async fn watch(app: &App, job: &Job, sender: &watch::Sender<LatestStatus>) {
         match read(app, job).await {
             Ok(Some(latest)) => {
                 let is_final = latest.state().is_final();
-                sender.send_if_modified(|known| {
+                let is_started = latest.progress.started_at.is_some();
+                let is_due = is_started && sent_at.elapsed() >= SEND_INTERVAL;
+                let is_sent = sender.send_if_modified(|known| {
                     let has_changed = latest.progress != known.progress;
-                    if has_changed {
+                    if has_changed || is_due {
                         *known = latest;
                     }
-                    has_changed
+                    has_changed || is_due
                 });
+                if is_sent {
+                    sent_at = Instant::now();
+                }
                 if is_final {
                     return app.watched.remove(job.id);
                 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::deliveries::DeliverySlots;
 use crate::idempotency::ClaimBatches;
 use crate::limits::Limits;
 use crate::memory::RequestCapacity;
@@ -40,7 +39,6 @@ pub struct State {
     pub allowed_signers: Arc<WorkspaceCache<String>>,
     /// Clients of workspaces' own storages.
     pub(crate) storage_clients: Arc<Clients>,
-    pub(crate) delivery_slots: Arc<DeliverySlots>,
 }
 
 impl App {
@@ -55,7 +53,6 @@ impl App {
             settings: Arc::default(),
             allowed_signers: Arc::default(),
             storage_clients: Arc::default(),
-            delivery_slots: Arc::new(DeliverySlots::new(&runtime.config)),
             runtime,
         }))
     }

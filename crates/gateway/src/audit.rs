@@ -1,27 +1,25 @@
 //! Changes over HTTP in the audit log (docs/how-to/audit-log.md).
 //!
-//! A handler records its change in the transaction of the change ([`Caller::record`]).
-//! [`protected`](crate::protected) records what a handler did not, once the response is known, so that
+//! A handler records its change in the transaction of the change ([`Caller::record`]), and says so in
+//! its response ([`Recording`]). [`protected`](crate::protected) records what a handler did not, so that
 //! no endpoint is missed. Bulk data is never recorded, and costs no write.
 
-use std::sync::Arc;
+use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::extract::MatchedPath;
 use axum::http::Method;
 use axum::http::request::Parts;
-use axum::response::Response;
-use parking_lot::Mutex;
-use serde_json::{Value, json};
+use axum::response::{IntoResponseParts, Response, ResponseParts};
+use serde_json::json;
 use tokio::time::timeout;
 use tracing::Instrument as _;
 
 use crate::Caller;
 use crate::app::App;
-use crate::idempotency::IsReplay;
 use kit::log_limit::LogLimit;
 use runtime::app::queue::held_by;
-use runtime::audit::{self, Entry};
+use runtime::audit::{self, Change, Entry};
 use runtime::fairness::Holder;
 use runtime::traces;
 use store::{StoreError, Tx};
@@ -63,64 +61,57 @@ const WRITE_WAIT: Duration = Duration::from_secs(2);
 
 static NOT_RECORDED: LogLimit = LogLimit::new();
 
-/// What a handler has done about its entry.
-#[derive(Clone, Debug, Default)]
-pub struct Recording(Arc<Mutex<State>>);
-
-#[derive(Debug, Default)]
-enum State {
-    /// Nothing yet.
-    #[default]
-    Open,
-    /// It wrote the entry, or there is none to write.
+/// What a handler has done about its entry, in the extensions of its response. Without it, the entry
+/// is written after the response, and names only the permission and the route.
+#[derive(Clone, Debug)]
+#[must_use = "it must be part of the response"]
+pub enum Recording {
+    /// The entry is written, or the request changes nothing, such as a dry run.
     Settled,
-    /// To be written after a successful response.
-    After(Entry),
+    /// To be written after the response, if it is successful.
+    After(Box<Entry>),
+}
+
+impl IntoResponseParts for Recording {
+    type Error = Infallible;
+
+    fn into_response_parts(self, mut parts: ResponseParts) -> Result<ResponseParts, Infallible> {
+        parts.extensions_mut().insert(self);
+        Ok(parts)
+    }
 }
 
 impl Caller {
     /// An entry about a change by this caller.
-    pub fn entry(
-        &self,
-        action: &'static str,
-        object: impl Into<String>,
-        mut details: Value,
-    ) -> Entry {
+    pub fn entry(&self, change: Change) -> Entry {
+        let Change { action, object, mut details } = change;
         details["request_id"] = traces::without_trace(&self.request_id).into();
         Entry {
             workspace_id: Some(self.workspace.id),
             actor: format!("key:{}", self.key_name),
             action,
-            object: object.into(),
+            object,
             address: self.address.map(|address| address.to_string()),
             details,
         }
     }
 
-    /// Records a change, in its transaction. `details` is a JSON object.
+    /// Records a change, in its transaction; none if the request changes nothing.
     pub async fn record(
         &self,
         tx: &mut Tx,
         now: i64,
-        (action, object): (&'static str, impl Into<String>),
-        details: Value,
-    ) -> Result<(), StoreError> {
-        self.record_nothing();
-        audit::record(tx, now, &self.entry(action, object, details)).await
+        change: impl Into<Option<Change>>,
+    ) -> Result<Recording, StoreError> {
+        if let Some(change) = change.into() {
+            audit::record(tx, now, &self.entry(change)).await?;
+        }
+        Ok(Recording::Settled)
     }
 
     /// Records a change that has no transaction, after a successful response.
-    pub fn record_after(
-        &self,
-        (action, object): (&'static str, impl Into<String>),
-        details: Value,
-    ) {
-        *self.recording.0.lock() = State::After(self.entry(action, object, details));
-    }
-
-    /// The request changes nothing, such as a dry run.
-    pub fn record_nothing(&self) {
-        *self.recording.0.lock() = State::Settled;
+    pub fn record_after(&self, change: Change) -> Recording {
+        Recording::After(Box::new(self.entry(change)))
     }
 }
 
@@ -149,42 +140,44 @@ impl AuditedRequest {
     /// only the log of the process has the change. A slow database delays the response
     /// only for [`WRITE_WAIT`]; the entry is then written after it.
     pub fn complete(self, response: &Response) -> impl Future<Output = ()> + use<> {
-        let is_replay = response.extensions().get::<IsReplay>().is_some();
-        let has_changed = response.status().is_success() && !is_replay;
+        let recording = response.extensions().get::<Recording>().cloned();
+        let is_success = response.status().is_success();
         // Responses cannot be shared between threads, so the future does not have this one.
         async move {
-            if has_changed {
-                let holder = Holder::Workspace(self.caller.workspace.id);
-                let written = tokio::spawn(held_by(holder, self.write()).in_current_span());
-                let _ = timeout(WRITE_WAIT, written).await;
+            if !is_success {
+                return;
             }
+            let Self { app, caller, permission, route } = self;
+            let entry = match recording {
+                Some(Recording::Settled) => return,
+                Some(Recording::After(entry)) => *entry,
+                None => caller.entry(Change::new(permission, route, json!({}))),
+            };
+            let holder = Holder::Workspace(caller.workspace.id);
+            let written = held_by(holder, write(app, entry)).in_current_span();
+            let _ = timeout(WRITE_WAIT, tokio::spawn(written)).await;
         }
     }
+}
 
-    async fn write(self) {
-        let entry = match std::mem::take(&mut *self.caller.recording.0.lock()) {
-            State::Settled => return,
-            State::After(entry) => entry,
-            State::Open => self.caller.entry(self.permission, self.route, json!({})),
-        };
-        let recorded = async {
-            let mut tx = self.app.request_queue.write().await?;
-            audit::record(&mut tx, self.app.clock.now_ms(), &entry).await?;
-            tx.commit().await
-        };
-        if let Err(error) = recorded.await
-            && let Some(skipped) = NOT_RECORDED.skipped()
-        {
-            let Entry { actor, action, object, .. } = &entry;
-            tracing::error!(
-                %error,
-                skipped,
-                actor,
-                action,
-                object,
-                "cannot write changes into the audit log"
-            );
-        }
+async fn write(app: App, entry: Entry) {
+    let recorded = async {
+        let mut tx = app.request_queue.write().await?;
+        audit::record(&mut tx, app.clock.now_ms(), &entry).await?;
+        tx.commit().await
+    };
+    if let Err(error) = recorded.await
+        && let Some(skipped) = NOT_RECORDED.skipped()
+    {
+        let Entry { actor, action, object, .. } = &entry;
+        tracing::error!(
+            %error,
+            skipped,
+            actor,
+            action,
+            object,
+            "cannot write changes into the audit log"
+        );
     }
 }
 

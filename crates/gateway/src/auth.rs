@@ -1,18 +1,17 @@
 //! API keys: permissions and allowed networks (docs/reference/api/authentication.md).
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, OnceLock};
 
 use axum::extract::{ConnectInfo, Request};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, header};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 use ipnet::IpNet;
 
 use super::address::{client_address, is_allowed};
-use super::audit::{AuditedRequest, Recording};
+use super::audit::AuditedRequest;
 use super::limits::{self, BudgetStatus};
 use super::request::RequestId;
 use super::{ADDRESS_REFUSED, ApiError, Caller, Connection, body, refused};
@@ -27,7 +26,7 @@ use runtime::fairness::{Holder, Reservation};
 /// workspace's [slots](reserve_slot) 503, address 403, permission 403, rate 429. Every request with a key
 /// from an allowed address and a slot counts, whatever its outcome, and its response shows the
 /// remaining budget; those without the permission count up to [a part of it](refused). If the body
-/// decides which budget counts, the handler [counts](RequestBudget) it; before the body, the request
+/// decides which budget counts, the handler [counts](count_and_handle) it; before the body, the request
 /// counts against [the sum of these budgets](crate::workspaces::Workspace::limit_before_body).
 pub fn protected<S>(permission: &'static str, route: MethodRouter<S>) -> MethodRouter<S>
 where
@@ -53,7 +52,7 @@ where
 }
 
 /// [`protected_by_any`], if only the handler finds out which of the permissions the request needs: it
-/// checks that one, and [counts](RequestBudget) the request against its budget. A request that ends
+/// checks that one, and [counts](count_and_handle) the request against its budget. A request that ends
 /// before that counts against the first one's.
 pub fn protected_by_one_of<const N: usize, S>(
     permissions: [&'static str; N],
@@ -87,34 +86,22 @@ impl Counting {
     }
 }
 
-/// Counts a request whose budget only its handler finds out.
-#[derive(Clone)]
-pub struct RequestBudget {
-    app: App,
-    workspace: Arc<Workspace>,
-    counted: Arc<OnceLock<BudgetStatus>>,
-}
-
-impl RequestBudget {
-    fn new(app: App, workspace: Arc<Workspace>) -> Self {
-        Self { app, workspace, counted: Arc::default() }
-    }
-
-    /// Counts the request; 429 if it exceeds the limit. Call it once, before any effect.
-    pub async fn count(&self, budget: Budget) -> Result<(), ApiError> {
-        let limit = self.workspace.rate_limit(budget);
-        let budget_status = limits::count(&self.app, self.workspace.id, budget, limit).await;
-        let _ = self.counted.set(budget_status);
-        budget_status.retry_after.map_or(Ok(()), |seconds| Err(ApiError::RateLimited(seconds)))
-    }
-
-    /// Counts the request if its handler has not: then it had no effect.
-    async fn count_ended(&self, budget: Budget, response: Response) -> Response {
-        if self.counted.get().is_some() {
-            return response;
-        }
-        self.count(budget).await.map_or_else(ApiError::into_response, |()| response)
-    }
+/// Counts a request whose budget only its handler finds out, and runs the rest of its handler: 429 if
+/// it exceeds the limit. Call it once, before any effect. The response shows the remaining budget.
+pub async fn count_and_handle<R: IntoResponse>(
+    app: &App,
+    workspace: &Workspace,
+    budget: Budget,
+    rest: impl Future<Output = Result<R, ApiError>>,
+) -> Response {
+    let limit = workspace.rate_limit(budget);
+    let budget_status = limits::count(app, workspace.id, budget, limit).await;
+    let mut response = match budget_status.retry_after {
+        Some(seconds) => ApiError::RateLimited(seconds).into_response(),
+        None => rest.await.into_response(),
+    };
+    response.extensions_mut().insert(budget_status);
+    response
 }
 
 fn checked<const N: usize, S>(
@@ -143,21 +130,18 @@ async fn check(
             let holder = Holder::Workspace(caller.workspace.id);
             let permission = permissions.first().copied().unwrap_or_default();
             let audited = AuditedRequest::new(&app, &caller, &head, permission);
-            let counter = match counting {
-                Counting::ByHandler(budget) => {
-                    let request_budget = RequestBudget::new(app, caller.workspace.clone());
-                    head.extensions.insert(request_budget.clone());
-                    Some((request_budget, budget))
-                }
-                Counting::Before(_) => None,
-            };
+            let workspace = caller.workspace.clone();
             head.extensions.insert(caller);
             let request = Request::from_parts(head, body);
             let handled = async {
                 let mut response = next.run(request).await;
-                if let Some((request_budget, budget)) = counter {
-                    response = request_budget.count_ended(budget, response).await;
-                    budget_status = request_budget.counted.get().copied();
+                if let Counting::ByHandler(budget) = counting {
+                    if response.extensions().get::<BudgetStatus>().is_none() {
+                        // It ended before its handler counted it, so it had no effect.
+                        let ended = std::future::ready(Ok(response));
+                        response = count_and_handle(&app, &workspace, budget, ended).await;
+                    }
+                    budget_status = response.extensions().get().copied();
                 }
                 if let Some(audited) = audited {
                     audited.complete(&response).await;
@@ -241,7 +225,6 @@ async fn caller(
         address: sender_address(app, head),
         permissions: key.permissions.clone(),
         request_id: request_id.clone(),
-        recording: Recording::default(),
     };
     Ok((app.clone(), caller, slot))
 }

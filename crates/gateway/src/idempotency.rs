@@ -43,8 +43,8 @@ use store::{StoreError, Tx, within_timeout};
 
 pub use append::{AppendTurn, begin_append};
 pub use change::{ChangeTurn, begin_change};
+pub(crate) use claims::ClaimBatches;
 pub use claims::StoredResponse;
-pub(crate) use claims::{ClaimBatches, IsReplay};
 pub use header::{HEADER, IdempotencyKey, PATTERN};
 
 /// Interval between deletions of old claims.

@@ -1,5 +1,5 @@
 //! The HTTP server, and what all routes share: keys, limits, bodies, errors, idempotency, and the
-//! description of the API. Also workspaces and their settings, and the delivery of callbacks.
+//! description of the API. Also workspaces and their settings.
 //!
 //! | module | is about |
 //! |---|---|
@@ -13,7 +13,6 @@
 //! | [`idempotency`] | `Idempotency-Key`: stored responses |
 //! | [`openapi`] | routes with their descriptions, and the document generated from these |
 //! | [`workspaces`] | workspaces: keys, budgets, channels, storage, settings |
-//! | [`deliveries`] | callbacks and postbacks, stored and retried |
 //!
 //! The checks of a request run in this order: path 404, method 405 ([`router`]), key 401, address
 //! 403, permission 403, rate 429 ([`protected`]), Content-Encoding 415, size 413, Content-Type 415,
@@ -34,7 +33,6 @@ mod auth;
 mod body;
 mod code;
 mod coding;
-pub mod deliveries;
 pub mod error;
 mod eviction;
 pub mod fields;
@@ -61,7 +59,7 @@ use uuid::Uuid;
 
 pub use audit::Recording;
 pub use auth::{
-    RequestBudget, bearer, check_address, is_still_allowed, mark_authenticated, protected,
+    bearer, check_address, count_and_handle, is_still_allowed, mark_authenticated, protected,
     protected_by_any, protected_by_one_of, sender_address,
 };
 pub use body::{Json, JsonText, NoFields, discard, source as sender_network};
@@ -101,8 +99,6 @@ pub struct Caller {
     /// Those of the key.
     pub permissions: Arc<[String]>,
     pub request_id: String,
-    /// Whether the change is in the audit log.
-    pub recording: Recording,
 }
 
 impl Caller {

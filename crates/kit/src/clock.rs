@@ -126,12 +126,20 @@ pub fn format_seconds(ms: i64) -> String {
     format!("{:.0}Z", civil_utc(ms - ms.rem_euclid(1_000)))
 }
 
+/// Formats a stored time in whole seconds as SCIM shows it:
+/// `Monday, June 28, 2021 5:02:43 PM`, in UTC.
+pub fn format_long(ms: i64) -> String {
+    civil_utc(ms).strftime("%A, %B %-d, %Y %-I:%M:%S %p").to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn times_are_written_with_milliseconds() {
+        assert_eq!(format_long(0), "Thursday, January 1, 1970 12:00:00 AM");
+        assert_eq!(format_long(1_624_899_763_032), "Monday, June 28, 2021 5:02:43 PM");
         assert_eq!(format_time(1_624_899_763_032), "2021-06-28T17:02:43.032Z");
         assert_eq!(format_time(1_624_899_763_910), "2021-06-28T17:02:43.910Z");
         assert_eq!(format_time(253_402_300_799_999), "9999-12-31T23:59:59.999Z");

@@ -43,7 +43,7 @@ pub struct TopicOffsets {
 }
 
 /// The offsets of a partition in the log.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffsetRange {
     pub partition: i32,
     pub earliest: i64,

@@ -8,6 +8,7 @@
 //! | `consumer`, `batch` | what a consumer returns: batches, each with its acknowledgement |
 //! | `cursors`, `partitions` | a consumer's position in each partition; the batches in progress |
 //! | [`offsets`] | the groups' positions in the store |
+//! | [`lag`] | how far they are behind the end of the log |
 //! | [`message_ids`] | ids of messages that may be appended more than once |
 //! | [`payload`] | reads payloads by their version |
 //! | `embedded`, `kafka` | the two logs |
@@ -27,6 +28,7 @@ mod consumer;
 mod cursors;
 mod embedded;
 mod kafka;
+pub mod lag;
 mod message;
 pub mod message_ids;
 pub mod offsets;

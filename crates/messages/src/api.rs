@@ -3,6 +3,7 @@
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{Method, StatusCode};
+use axum::response::Response;
 use axum::routing::post;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,9 +26,7 @@ use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::openapi::Tag;
 use gateway::workspaces::email_templates::{self, EMAIL_TEMPLATE_ID};
 use gateway::workspaces::{Channel, settings, template_rows};
-use gateway::{
-    self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, RequestBudget, Routes,
-};
+use gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes};
 
 const SEND: &str = "messages.send";
 const TRIGGER: &str = "campaigns.trigger.send";
@@ -195,13 +194,13 @@ async fn send(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Extension(endpoint): Extension<Endpoint>,
-    Extension(request_budget): Extension<RequestBudget>,
     key: Option<IdempotencyKey>,
     body: JsonText,
-) -> Result<StoredResponse, ApiError> {
+) -> Result<Response, ApiError> {
     let members = body.object_in_place(&app)?;
-    request_budget.count(request::budget(&members)).await?;
-    accept(app, caller, endpoint, key, members, body).await
+    let (budget, workspace) = (request::budget(&members), caller.workspace.clone());
+    let accepted = accept(app.clone(), caller, endpoint, key, members, body);
+    Ok(gateway::count_and_handle(&app, &workspace, budget, accepted).await)
 }
 
 async fn accept(

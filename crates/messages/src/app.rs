@@ -29,7 +29,7 @@ pub struct State {
     /// Items and selections that templates read.
     pub(crate) catalog_reads: Arc<CatalogReads>,
     /// The requests that count the messages of dispatches.
-    pub(crate) count_turns: Arc<Turns>,
+    pub count_turns: Arc<Turns>,
 }
 
 gateway::layer!(content);

@@ -81,7 +81,7 @@ fn outcome_name(outcome: &Outcome) -> &'static str {
         Outcome::Unreachable(_) => "unreachable",
         Outcome::Bounced(_) => "bounced",
         Outcome::Failed(_) => "failed",
-        Outcome::Later { .. } => "later",
+        Outcome::Later { .. } | Outcome::NoResponse { .. } => "later",
     }
 }
 
@@ -93,7 +93,7 @@ fn log_outcome(message: &Outgoing<'_>, outcome: &Outcome) {
         Outcome::Unreachable(reason) => {
             tracing::debug!(%id, request_id, reason, "message has no destination");
         }
-        Outcome::Later { reason, .. } => {
+        Outcome::Later { reason, .. } | Outcome::NoResponse { reason, .. } => {
             tracing::debug!(%id, request_id, reason, "message deferred by the channel");
         }
         Outcome::Bounced(reason) | Outcome::Failed(reason) => {

@@ -27,8 +27,8 @@
 //! | `send`, `guard`, `settle`, `failure_log` | the attempts at messages, and their outcomes |
 //! | `explain` | why a user got no message |
 //! | `ending`, `report`, [`sweep`] | the end of a dispatch, later reports about its messages, its deletion |
-//! | `rows`, `part_rows`, `message_rows` | the SQL of dispatches, parts and messages |
-//! | `summary_rows`, `sent_to`, `recipient_rows` | the SQL of lists: dispatches, the audience of each, its messages by outcome |
+//! | `rows`, `part_rows`, `message_rows`, `uncertain_rows` | the SQL of dispatches, parts and messages; of messages that may have been sent |
+//! | `summary_rows`, `sent_to`, `sent_by`, `recipient_rows` | the SQL of lists: dispatches, the audience and the channels of each, its messages by outcome |
 //! | `report_rows`, `recent_rows`, `inspect_rows`, `console_rows` | the SQL of statistics, of operators' queries, of the developer console |
 //! | [`state`], `error`, `telemetry` | states and counts, errors, metrics |
 //!
@@ -58,12 +58,14 @@ mod report;
 mod report_rows;
 mod rows;
 mod send;
+mod sent_by;
 mod sent_to;
 mod settle;
 pub mod state;
 mod summary_rows;
 pub mod sweep;
 pub(crate) mod telemetry;
+mod uncertain_rows;
 
 use std::time::Duration;
 
@@ -89,24 +91,23 @@ pub use message_rows::erase_user;
 pub use part::{give_up as give_up_part, run as run_part};
 pub use plan::{give_up as give_up_plan, plan};
 pub use recent_rows::{RecentTotals, totals_since};
-pub(crate) use recipient_rows::{
-    RecipientMessage, count_in_flight, count_outcomes, page as recipients,
-};
 pub use recipient_rows::{
-    RecipientPosition, SendToRecipients, count_users as count_recipients, sends_to_recipients,
-    wait_for_batches,
+    CountedOutcomes, MAX_SCANNED_MESSAGES, RecipientPosition, SendToRecipients, count_outcomes,
+    count_users as count_recipients, sends_to_recipients, wait_for_batches,
 };
+pub(crate) use recipient_rows::{RecipientMessage, count_in_flight, page as recipients};
 pub use report::{Report, store_reports};
 pub(crate) use report_rows::{MAX_SUMMED_DISPATCHES, SendTotals, send_totals};
 pub use report_rows::{Receipt, Statistics, receipts, sent_at, statistics};
+pub use sent_by::DispatchChannels;
 pub use sent_to::DispatchAudience;
-pub use state::{MessageOutcome, State};
+pub use state::{MessageOutcome, OutcomeFilter, State};
 pub use summary_rows::shown_state;
-pub(crate) use summary_rows::summary_of_workspace;
 pub use summary_rows::{
     DispatchPage, DispatchSummary, Filter, ListPosition, UnsentMessages, list, summary,
-    unsent_messages,
+    summary_of_workspace, unsent_messages,
 };
+pub use uncertain_rows::MAY_HAVE_BEEN_SENT;
 
 /// Limits that all dispatches of a process share.
 pub struct Engine {

@@ -69,8 +69,11 @@ fn id_in_path(operation: Operation) -> Operation {
         )
 }
 
+/// The error of an unknown `dispatch_id`.
+const UNKNOWN: &str = "No dispatch has this dispatch_id";
+
 fn unknown() -> ApiError {
-    ApiError::NotFound("No dispatch has this dispatch_id".into())
+    ApiError::NotFound(UNKNOWN.into())
 }
 
 /// The caller's dispatch; one of another workspace is unknown.

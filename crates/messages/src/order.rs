@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::Timing;
-use crate::dispatch::state::MessageOutcome;
+use crate::dispatch::state::OutcomeFilter;
 use kit::json::TreeObject;
 use store::documents::parsed_up_to;
 use store::{StoreError, text_enum};
@@ -119,12 +119,12 @@ pub struct Target {
     pub recipients_of: Option<PastRecipients>,
 }
 
-/// The users for which an earlier dispatch has a message with one of these outcomes. That dispatch
+/// The users for which an earlier dispatch has a message that one of these filters selects. That dispatch
 /// has ended, so that its messages are known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastRecipients {
     pub dispatch_id: Uuid,
-    pub outcomes: Vec<MessageOutcome>,
+    pub outcomes: Vec<OutcomeFilter>,
 }
 
 /// A listed user, with the data for this user only.

@@ -9,7 +9,7 @@ use axum::routing::post;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use template::{MAX_SOURCE, RenderBudget, Stop, Template};
 use uuid::Uuid;
 
@@ -30,9 +30,10 @@ use kit::json::{Tree, TreeObject};
 use people::users::mentions::Mention;
 use people::users::profile::Field;
 use people::users::recipient::{CustomAttributes, Recipient};
-use people::users::rows::For;
+use people::users::rows::{For, StoredUser};
 use people::users::selector::{self, UserSelector};
 use runtime::outbound;
+use store::StoreError;
 
 const PERMISSION: &str = "templates.preview";
 
@@ -52,6 +53,17 @@ pub struct Subject {
     pub event_properties: Option<TreeObject>,
     pub api_trigger_properties: Option<TreeObject>,
     pub canvas_entry_properties: Option<TreeObject>,
+}
+
+impl Subject {
+    /// The stored profile of a user, without properties.
+    pub fn from_user(user: &StoredUser) -> Result<Self, ApiError> {
+        let read = Recipient::read(user.service_id, &user.doc);
+        let Recipient { service_id, profile, custom } = read.map_err(|error| {
+            ApiError::Internal(format!("users.doc of {}: {error}", user.service_id))
+        })?;
+        Ok(Self { profile, custom, service_id: Some(service_id), ..Self::default() })
+    }
 }
 
 /// The template or the message object to render.
@@ -169,6 +181,50 @@ pub fn declared(campaign: &Campaign, settings: &Settings) -> Option<(Content, Ve
     };
     let (content, _, problems) = Content::read(&messages, MessageSource::Stored, settings);
     Some((content, problems))
+}
+
+/// The rendered messages of a campaign or Canvas.
+#[derive(Debug)]
+pub struct CampaignPreview {
+    pub previews: Vec<Preview>,
+    /// The errors of messages that would not be sent.
+    pub problems: Vec<Problem>,
+    /// External data that could not be read.
+    pub warnings: Vec<String>,
+}
+
+/// Renders the messages that a campaign or Canvas declares, and hides what it declares for their
+/// receiver alone. None if it declares no messages.
+pub async fn preview_campaign(
+    app: &App,
+    workspace: i32,
+    campaign: &Campaign,
+    subject: &Subject,
+) -> Result<Option<CampaignPreview>, StoreError> {
+    let settings = settings::find(app, workspace).await?;
+    let declared = app.cores.compute_here(|| declared(campaign, &settings));
+    let Some((content, problems)) = declared else { return Ok(None) };
+    let drafts = content.messages().iter().map(Draft::Message);
+    let (mut previews, warnings) = render_all(app, workspace, &settings, drafts, subject).await;
+    previews.iter_mut().for_each(Preview::hide_secrets);
+    Ok(Some(CampaignPreview { previews, problems, warnings }))
+}
+
+/// Renders drafts in the time of one request. Also returns warnings.
+async fn render_all(
+    app: &App,
+    workspace_id: i32,
+    settings: &Settings,
+    drafts: impl Iterator<Item = Draft<'_>>,
+    subject: &Subject,
+) -> (Vec<Preview>, Vec<String>) {
+    let time = RenderTime::new(RENDER_TIME);
+    let external = External { app, workspace_id, settings, is_urgent: false, time: Some(&time) };
+    let (mut previews, mut warnings) = (Vec::new(), Vec::new());
+    for draft in drafts {
+        previews.push(preview(&external, draft, subject, &mut warnings).await);
+    }
+    (previews, warnings)
 }
 
 /// The routes of templates.
@@ -343,37 +399,23 @@ async fn handle(
         }
     };
     let properties = |given: Option<Properties>| given.map(|Properties(properties)| properties);
-    let (service_id, mut profile, mut custom) = match user {
-        Some(user) => find_profile(&app, workspace_id, user).await?,
-        None => (None, Map::new(), CustomAttributes::default()),
+    let mut subject = match user {
+        Some(user) => find_subject(&app, workspace_id, user).await?,
+        None => Subject::default(),
     };
     if let Some(attributes) = properties(attributes) {
-        custom = add_attributes(&mut profile, custom.get(), &attributes).into();
+        let custom = add_attributes(&mut subject.profile, subject.custom.get(), &attributes);
+        subject.custom = custom.into();
     }
-    let subject = Subject {
-        profile,
-        custom,
-        service_id,
-        event_properties: properties(event_properties),
-        api_trigger_properties: properties(api_trigger_properties),
-        canvas_entry_properties: properties(canvas_entry_properties),
-    };
-    let time = RenderTime::new(RENDER_TIME);
-    let external = External {
-        app: &app,
-        workspace_id,
-        settings: &settings,
-        is_urgent: false,
-        time: Some(&time),
-    };
-    let (mut previews, mut warnings) = (Vec::new(), Vec::new());
+    subject.event_properties = properties(event_properties);
+    subject.api_trigger_properties = properties(api_trigger_properties);
+    subject.canvas_entry_properties = properties(canvas_entry_properties);
     let text = text.as_ref().map(Draft::Text);
-    for draft in text.into_iter().chain(content.messages().iter().map(Draft::Message)) {
-        let mut preview = preview(&external, draft, &subject, &mut warnings).await;
-        if is_declared {
-            preview.hide_secrets();
-        }
-        previews.push(preview);
+    let drafts = text.into_iter().chain(content.messages().iter().map(Draft::Message));
+    let (mut previews, warnings) =
+        render_all(&app, workspace_id, &settings, drafts, &subject).await;
+    if is_declared {
+        previews.iter_mut().for_each(Preview::hide_secrets);
     }
     Ok(Json(Previewed { message: SuccessText::Success, previews, errors, warnings }))
 }
@@ -411,20 +453,15 @@ async fn find_campaign(app: &App, workspace: i32, id: &str) -> Result<Campaign, 
 }
 
 /// The stored profile of a user.
-async fn find_profile(
+async fn find_subject(
     app: &App,
     workspace: i32,
     user: (&str, Mention<'_>),
-) -> Result<(Option<Uuid>, Members, CustomAttributes), ApiError> {
+) -> Result<Subject, ApiError> {
     let mut tx = app.request_queue.snapshot().await?;
     let found = selector::find(&mut tx, workspace, user, For::Reading).await?;
     tx.commit().await?;
-    let user = found.ok_or_else(|| unknown_user(user.0))?;
-    let Recipient { service_id, profile, custom } = Recipient::read(user.service_id, &user.doc)
-        .map_err(|error| {
-            ApiError::Internal(format!("users.doc of {}: {error}", user.service_id))
-        })?;
-    Ok((Some(service_id), profile, custom))
+    Subject::from_user(&found.ok_or_else(|| unknown_user(user.0))?)
 }
 
 /// Adds attributes to a profile; returns its custom attributes.
@@ -453,6 +490,8 @@ fn add_attributes(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Map;
+
     use super::*;
 
     #[test]

@@ -7,7 +7,7 @@
 use std::os::unix::fs::MetadataExt as _;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -52,6 +52,37 @@ impl Entry {
     }
 }
 
+/// A change, without who made it: the domain of the object assembles it once, for requests, pages and
+/// commands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// What was done, such as `export.cancel`.
+    pub action: &'static str,
+    /// The name or id of what was changed.
+    pub object: String,
+    /// A JSON object.
+    pub details: Value,
+}
+
+impl Change {
+    /// `details` is a JSON object.
+    pub fn new(action: &'static str, object: impl Into<String>, details: Value) -> Self {
+        Self { action, object: object.into(), details }
+    }
+
+    /// A change of the state of an object; none if the state is the same. The state `before` must
+    /// have been read from a locked row.
+    pub fn of_state(
+        action: &'static str,
+        object: impl Into<String>,
+        before: &'static str,
+        after: &'static str,
+    ) -> Option<Self> {
+        let details = json!({ "before": before, "after": after });
+        (before != after).then(|| Self::new(action, object, details))
+    }
+}
+
 /// The name of the person, also behind sudo; in a container without names, the number of the user.
 pub fn operator() -> String {
     let mut names = ["SUDO_USER", "LOGNAME", "USER"].into_iter().filter_map(|name| {
@@ -72,7 +103,8 @@ fn process_user() -> Option<String> {
     Some(name.unwrap_or(uid))
 }
 
-fn host() -> Option<String> {
+/// The name of this machine, or of this pod.
+pub(crate) fn host() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let name = name.or_else(|| std::env::var("HOSTNAME").ok())?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())

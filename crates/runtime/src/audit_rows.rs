@@ -56,10 +56,15 @@ macro_rules! page {
 /// Separate statements, so that each uses its index.
 const ALL: &str = page!("$1 IS NULL");
 const OF_WORKSPACE: &str = page!("log.workspace_id = $1");
+const OF_ACTOR: &str = page!("log.actor = $5 AND ($1 IS NULL OR log.workspace_id = $1)");
 
 /// The latest entries that match, the latest first.
 pub(super) async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<Record>, StoreError> {
-    let sql = if filter.workspace_id.is_some() { OF_WORKSPACE } else { ALL };
+    let sql = match (&filter.actor, filter.workspace_id) {
+        (Some(_), _) => OF_ACTOR,
+        (None, Some(_)) => OF_WORKSPACE,
+        (None, None) => ALL,
+    };
     let (at, id) = filter.before.unwrap_or((i64::MAX, Uuid::max()));
     Ok(on!(tx, c => sqlx::query_as(sql)
         .bind(filter.workspace_id).bind(at).bind(id).bind(filter.since.unwrap_or(i64::MIN))

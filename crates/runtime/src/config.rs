@@ -243,7 +243,8 @@ pub struct Deliveries {
     pub retry_hours: u64,
     /// First pause between attempts, in milliseconds. It doubles with each attempt, up to an hour.
     pub retry_ms: u64,
-    /// Seconds that connecting to a receiver may take.
+    /// Seconds that connecting to a receiver may take. It gets at most half of
+    /// `deliveries.timeout_seconds`.
     pub connect_seconds: u64,
     /// Seconds that a request to a receiver may take altogether. It applies to webhooks and
     /// providers of messages, too.

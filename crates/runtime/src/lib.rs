@@ -8,8 +8,11 @@
 //! | [`fairness`] | limits that workspaces share, so that none uses them all |
 //! | [`app`] | the state of this layer: settings, connections; each layer above adds its own in `app` |
 //! | [`audit`] | the audit log: who changed what, when and from where |
+//! | [`backups`] | when the installation was last backed up |
 //! | [`credentials`] | cache of API keys and SCIM tokens, which outlasts outages of the database |
 //! | [`engine`] | runs batches of the log and claims: attempts, leases, dead letters, drain |
+//! | [`history`] | how much was done and how much waited: a value for each minute and hour |
+//! | [`processes`] | the processes of the installation: each stores that it runs |
 //! | [`work_rows`] | the SQL of the fleet's unfinished work, for metrics and the console |
 //! | [`outbound`] | requests to URLs from outside: checked, signed, never redirected |
 //!
@@ -22,12 +25,17 @@
 pub mod app;
 pub mod audit;
 mod audit_rows;
+pub mod backups;
 pub mod config;
 pub mod credentials;
 pub mod engine;
 pub mod fairness;
+pub mod history;
+mod history_rows;
 pub mod kinds;
 pub mod outbound;
+mod process_rows;
+pub mod processes;
 pub mod topics;
 pub mod traces;
 pub mod work_rows;

@@ -1,5 +1,7 @@
 //! The SQL of the unfinished work of the whole fleet.
 
+use uuid::Uuid;
+
 use store::{StoreError, Tx, from_row, on};
 
 /// Claims of one kind.
@@ -36,6 +38,35 @@ pub async fn work(tx: &mut Tx, now: i64, limit: i64) -> Result<Vec<Work>, StoreE
          FROM kinds WHERE kind IS NOT NULL",
     )
     .bind(now)
+    .bind(limit)
+    .fetch_all(c)
+    .await?))
+}
+
+/// A claim that a worker holds. Once its lease has expired, the worker was lost, and another one may
+/// claim it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    pub kind: String,
+    pub job: Uuid,
+    pub item: i64,
+    /// None if the job has none.
+    pub workspace_id: Option<i32>,
+    /// Number of the attempt, from 1.
+    pub attempt: i32,
+    /// When the lease expires unless the worker renews it, in milliseconds since the epoch by the
+    /// database's clock.
+    pub expires_at: i64,
+}
+from_row! { Lease { kind, job, item, workspace_id, attempt, expires_at } }
+
+/// The first `limit` claims with a lease, by kind and job. Reads only the index of claims with an owner.
+pub async fn leases(tx: &mut Tx, limit: i64) -> Result<Vec<Lease>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT kind, job, item, nullif(workspace_id, 0) AS workspace_id, attempt,
+                due_at AS expires_at
+         FROM claims WHERE owner IS NOT NULL ORDER BY kind, job, item LIMIT $1",
+    )
     .bind(limit)
     .fetch_all(c)
     .await?))

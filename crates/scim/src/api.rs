@@ -395,7 +395,7 @@ fn stored_response<R: Resource>(
     base: &str,
 ) -> Result<StoredResponse> {
     let body = Value::from(stored.shown(base)?).to_string();
-    Ok(StoredResponse { status, body, is_replay: false })
+    Ok(StoredResponse::new(status, body))
 }
 
 /// The response with a resource, complete or reduced to the requested attributes.

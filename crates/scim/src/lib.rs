@@ -17,7 +17,8 @@
 //! | [`schema`] | the only tables of attributes: bodies are read by them, PATCH and filters find their targets in them, and `discovery` publishes them |
 //! | [`query`], [`filter`], `projection` | parameters of lists: filters, pages, selected attributes |
 //! | [`patch`] | the changes of a PATCH |
-//! | [`resource`], [`group`], `permissions` | users and groups, stored and returned |
+//! | [`resource`], [`group`], [`permissions`] | users and groups, stored and returned |
+//! | [`sign_in`], `sign_in_rows` | users who sign in to the console |
 //! | `rows`, `members` | the SQL |
 //!
 //! It promises: names are unique without regard to case, a change takes effect as a whole or not at
@@ -36,12 +37,14 @@ pub mod group;
 mod members;
 mod operations;
 pub mod patch;
-mod permissions;
+pub mod permissions;
 mod projection;
 pub mod query;
 pub mod resource;
 mod rows;
 pub mod schema;
+pub mod sign_in;
+mod sign_in_rows;
 pub mod tokens;
 
 pub use rows::{delete, free_name, insert, is_taken, list_declared, lock_declared, update};

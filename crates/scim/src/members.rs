@@ -10,10 +10,10 @@ use store::documents::parsed;
 use store::{StoreError, Tx, execute, on};
 
 /// Maximum number of rows of one statement, because databases limit its parameters.
-const CHUNK: usize = 500;
+pub(super) const CHUNK: usize = 500;
 
 /// Placeholders such as `$2, $3`.
-fn placeholders(first: usize, count: usize) -> String {
+pub(super) fn placeholders(first: usize, count: usize) -> String {
     let placeholders: Vec<String> =
         (first..first + count).map(|index| format!("${index}")).collect();
     placeholders.join(", ")

@@ -313,9 +313,20 @@ fn set(
         remove_values(object, name, |value| removed.contains(&identity(value)));
         return Ok(());
     }
+    let emptied = if kind == OperationKind::Replace {
+        schema::empty_members(attribute, &value)?
+    } else {
+        Vec::new()
+    };
+    if let Some(current) = object.get_mut(name).and_then(Value::as_object_mut) {
+        current.retain(|member, _| !emptied.contains(&member.as_str()));
+    }
     let new =
         if kind == OperationKind::Remove { None } else { schema::read(attribute, value, name)? };
     let Some(new) = new else {
+        if !emptied.is_empty() {
+            return Ok(());
+        }
         if attribute.is_required {
             return Err(ScimError::bad(
                 ScimType::Mutability,

@@ -9,12 +9,12 @@ use super::group::UserGroup;
 use super::schema::{
     self, Attributes, DEPARTMENT, ENTERPRISE, ResourceSchema, USER, USERS, invalid,
 };
-use super::{members, rows};
+use super::{members, rows, sign_in_rows};
 use gateway::ApiError;
 use gateway::scim::PATH;
 use gateway::scim::ScimError;
 use gateway::workspaces;
-use kit::clock::format_time;
+use kit::clock::{format_long, format_time};
 use kit::derived_ids;
 use store::{StoreError, Tx};
 
@@ -23,8 +23,7 @@ pub use super::permissions::{Permissions, Team, UserAppGroup};
 /// Maximum bytes of a user as JSON.
 const MAX_BYTES: usize = 64 << 10;
 
-/// `lastSignInAt` of a user without a sign-in (docs/reference/api/scim.md): Longshore has no
-/// sign-in.
+/// `lastSignInAt` of a user without a sign-in (docs/reference/api/scim.md).
 pub const NEVER: &str = "Thursday, January 1, 1970 12:00:00 AM";
 
 /// A kind of resource, in its stored form.
@@ -167,6 +166,9 @@ pub struct User {
     pub others: Attributes,
     #[serde(skip)]
     pub groups: Vec<UserGroup>,
+    /// In milliseconds since the Unix epoch.
+    #[serde(skip)]
+    pub last_sign_in_at: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -232,12 +234,36 @@ impl User {
         }
         granted
     }
+
+    /// The user's own permissions, and those of the user's groups.
+    pub fn all_permissions(&self) -> Permissions {
+        let mut all = self.permissions.clone().unwrap_or_default();
+        all.add(&self.granted());
+        all
+    }
+
+    pub fn is_active(&self) -> bool {
+        self.active != Some(false)
+    }
+
+    /// The name for people: `displayName`, the formatted name, or the given name and the family name.
+    pub fn shown_name(&self) -> Option<String> {
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+        let name = self.name.as_ref();
+        let parts = || {
+            let parts = name.into_iter().flat_map(|name| [&name.given_name, &name.family_name]);
+            parts.flatten().map(String::as_str).collect::<Vec<_>>().join(" ")
+        };
+        let shown = text(self.others.get("displayName"))
+            .or_else(|| text(name.and_then(|name| name.others.get("formatted"))));
+        Some(shown.unwrap_or_else(parts)).filter(|name| !name.is_empty())
+    }
 }
 
 impl Resource for User {
     const SCHEMA: &'static ResourceSchema = &USERS;
     const TABLE: &'static str = "dashboard_users";
-    const LINKS: &'static [&'static str] = &["groups", "permissions"];
+    const LINKS: &'static [&'static str] = &["groups", "permissions", "lastSignInAt"];
 
     fn name(&self) -> &str {
         &self.user_name
@@ -251,11 +277,9 @@ impl Resource for User {
     }
 
     fn show(&self, attributes: &mut Attributes, base: &str) {
-        let granted = self.granted();
+        let all = self.all_permissions();
         // The lists are always present, because clients read them without checking that they exist.
-        if self.permissions.is_some() || granted != Permissions::default() {
-            let mut all = self.permissions.clone().unwrap_or_default();
-            all.add(&granted);
+        if self.permissions.is_some() || all != Permissions::default() {
             attributes.insert("permissions".into(), json!(all));
         }
         if let Some(department) = &self.department {
@@ -267,7 +291,8 @@ impl Resource for User {
         if attributes.contains_key(ENTERPRISE) {
             attributes.insert("schemas".into(), json!([USER, ENTERPRISE]));
         }
-        attributes.insert("lastSignInAt".into(), NEVER.into());
+        let last_sign_in = self.last_sign_in_at.map_or_else(|| NEVER.to_owned(), format_long);
+        attributes.insert("lastSignInAt".into(), last_sign_in.into());
         if !self.groups.is_empty() {
             let groups: Vec<Value> = self.groups.iter().map(|group| group.shown(base)).collect();
             attributes.insert("groups".into(), groups.into());
@@ -277,8 +302,10 @@ impl Resource for User {
     async fn complete(tx: &mut Tx, found: &mut [Stored<Self>]) -> Result<(), StoreError> {
         let ids: Vec<Uuid> = found.iter().map(|user| user.id).collect();
         let mut groups = members::groups_of(tx, &ids).await?;
+        let sign_ins = sign_in_rows::last_sign_ins(tx, &ids).await?;
         for user in found {
             user.value.groups = groups.remove(&user.id).unwrap_or_default();
+            user.value.last_sign_in_at = sign_ins.get(&user.id).copied();
         }
         Ok(())
     }
@@ -291,6 +318,7 @@ impl Resource for User {
         let mut user = Self::from_attributes(written.attributes, &AppGroup::all(tx).await?)?;
         let Some(Stored { value: former, .. }) = former else { return Ok(user) };
         user.groups.clone_from(&former.groups);
+        user.last_sign_in_at = former.last_sign_in_at;
         // If a body has two departments, the one that differs from the stored one is the change.
         if written.department.is_some() && user.department == former.department {
             user.department = written.department;
@@ -313,7 +341,15 @@ impl Resource for User {
         Ok(None)
     }
 
-    async fn link(_: &mut Tx, _: &Stored<Self>, _: Option<&Self>, _: i64) -> Result<(), ScimError> {
+    async fn link(
+        tx: &mut Tx,
+        stored: &Stored<Self>,
+        _: Option<&Self>,
+        _: i64,
+    ) -> Result<(), ScimError> {
+        if !stored.value.is_active() {
+            sign_in_rows::end_sessions(tx, stored.id).await?;
+        }
         Ok(())
     }
 
@@ -322,7 +358,9 @@ impl Resource for User {
     }
 
     async fn deleted(tx: &mut Tx, stored: Stored<Self>, _: i64) -> Result<(), StoreError> {
-        rows::remove_members(tx, "user_id", stored.id).await
+        rows::remove_members(tx, "user_id", stored.id).await?;
+        sign_in_rows::remove(tx, stored.id).await?;
+        sign_in_rows::end_sessions(tx, stored.id).await
     }
 }
 

@@ -109,6 +109,20 @@ pub async fn list_declared<R: Resource>(tx: &mut Tx) -> Result<Vec<Stored<R>>, S
     rows.into_iter().map(Row::read).collect()
 }
 
+/// The resources after `after`, in the order of their creation, without the attributes in other
+/// tables.
+pub(super) async fn after<R: Resource>(
+    tx: &mut Tx,
+    after: Option<Uuid>,
+    limit: i64,
+) -> Result<Vec<Stored<R>>, StoreError> {
+    let rows: Vec<Row> = on!(tx, c => {
+        sqlx::query_as(select::<R>("WHERE id > $1 ORDER BY id LIMIT $2"))
+            .bind(after.unwrap_or(Uuid::nil())).bind(limit).fetch_all(c).await?
+    });
+    rows.into_iter().map(Row::read).collect()
+}
+
 /// Whether a user has that name.
 pub async fn is_taken(tx: &mut Tx, user: &User) -> Result<bool, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(

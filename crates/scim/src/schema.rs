@@ -12,7 +12,7 @@ use kit::words::about_field;
 pub use format::Format;
 
 pub use attributes::{APP_GROUP_ID, APP_GROUP_NAME, COMMON, GROUPS, USERS};
-pub use values::{check_count, check_schemas, check_unique, member, read};
+pub use values::{check_count, check_schemas, check_unique, empty_members, member, read};
 
 use values::{drop_invalid, duplicate};
 

@@ -7,6 +7,7 @@
 //! | [`transactional`] | transactional emails, with separate resources, so that nothing else delays them |
 //! | [`inbound`] | reports about messages; unsubscribing |
 //! | [`user_messages`] | what a user got, and why not |
+//! | [`erase`] | erases one user from every domain |
 //!
 //! It promises: a schedule or a transactional email is a row before its request gets a response,
 //! and the claim that makes a worker send it is written in the same transaction. A schedule is sent
@@ -16,6 +17,7 @@
 //! Start with [`schedules::api`].
 
 pub mod app;
+pub mod erase;
 pub mod inbound;
 pub mod schedules;
 pub mod transactional;

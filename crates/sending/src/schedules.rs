@@ -21,6 +21,7 @@ use uuid::Uuid;
 use kit::clock::{format_time, serialize_optional_time, serialize_time};
 use messages::dispatch;
 use messages::{Timing, When, waves};
+use runtime::audit::Change;
 use runtime::kinds;
 use store::claims::{self};
 use store::{StoreError, Tx, from_row, text_enum};
@@ -118,13 +119,14 @@ pub struct Filter {
 
 impl New {
     /// What the audit log has about a new schedule.
-    fn audit_details(&self) -> serde_json::Value {
-        serde_json::json!({
+    fn change(&self) -> Change {
+        let details = serde_json::json!({
             "dispatch_id": self.dispatch_id.simple().to_string(),
             "canvas_id": self.canvas_id,
             "timing": self.when.timing.name(),
             "time": format_time(self.when.time),
-        })
+        });
+        Change::new("schedule.create", self.id.to_string(), details)
     }
 }
 
@@ -136,25 +138,43 @@ pub async fn insert(tx: &mut Tx, new: &New) -> Result<(), StoreError> {
     claims::offer_at(tx, kinds::SCHEDULE, offered, item, new.when.earliest()).await
 }
 
+/// A schedule that was to be cancelled.
+#[derive(Clone, Debug)]
+pub struct Cancellation {
+    /// As it was before.
+    pub schedule: Schedule,
+    /// Its state now.
+    pub state: State,
+}
+
+impl Cancellation {
+    /// What the audit log has about it; none if it changed nothing.
+    pub fn change(&self) -> Option<Change> {
+        let (before, after) = (self.schedule.state.name(), self.state.name());
+        Change::of_state("schedule.cancel", self.schedule.id.to_string(), before, after)
+    }
+}
+
 /// Cancels a schedule. A pending one is not sent; of a started one, messages in flight are still
-/// sent, and no others. Returns the new state; none for an unknown schedule.
-pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<State>, StoreError> {
+/// sent, and no others. None for an unknown schedule.
+pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<Cancellation>, StoreError> {
     let Some(schedule) = rows::lock(tx, id).await? else { return Ok(None) };
     let is_open = match schedule.state {
         State::Pending => true,
         State::Sent => {
-            let is_under_way = dispatch::cancel(tx, schedule.dispatch_id).await?;
-            is_under_way || schedule.ended_at.is_none()
+            let under_way = dispatch::cancel(tx, schedule.dispatch_id).await?;
+            under_way.is_some() || schedule.ended_at.is_none()
         }
         State::Missed | State::Cancelling | State::Cancelled => false,
     };
     if !is_open {
-        return Ok(Some(schedule.state));
+        return Ok(Some(Cancellation { state: schedule.state, schedule }));
     }
     rows::cancel(tx, id, now).await?;
     let job = job(schedule.workspace_id);
     claims::withdraw_one(tx, kinds::SCHEDULE, job, kinds::item_of(id)).await?;
-    Ok(rows::by_id(tx, id).await?.map(|schedule| schedule.state))
+    let state = rows::by_id(tx, id).await?.map(|schedule| schedule.state);
+    Ok(state.map(|state| Cancellation { schedule, state }))
 }
 
 /// Changes the time of a locked schedule of which nothing is sent. The new time was set at

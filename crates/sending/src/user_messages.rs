@@ -20,6 +20,7 @@ use gateway::workspaces::Channel;
 use gateway::{self, Access, ApiError, Caller, JsonText, Operation, Routes, fields};
 use kit::clock::{serialize_optional_time, serialize_time};
 use kit::retry::Retry as _;
+use messages::app::App as MessagesApp;
 use messages::dispatch::{self, DispatchError, Explanation, MessageOutcome, WhyNot};
 use people::users::rows::For;
 use people::users::selector::{self, UserSelector};
@@ -64,6 +65,7 @@ fn describe() -> Operation {
                 "campaign_id": "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60", "campaign": "Welcome",
                 "is_transactional": false, "outcome": "delivered", "attempts": 1,
                 "created_at": "2026-11-21T08:29:28.910Z", "sent_at": "2026-11-21T08:29:29.052Z",
+                "may_have_been_sent": false,
             }],
             "next_cursor": "WzE3OTUyNDk3Njg5MTBd",
         }))
@@ -214,6 +216,11 @@ struct MessageEntry {
     /// Why it was not sent, or is retried.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    /// Whether the user may have the message although the channel did not accept it, as far as is
+    /// known: the receiver did not respond to an attempt, or a worker was lost. Absent for
+    /// transactional emails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    may_have_been_sent: Option<bool>,
 }
 
 fn outcomes() -> Vec<&'static str> {
@@ -223,8 +230,7 @@ fn outcomes() -> Vec<&'static str> {
 
 impl From<UserMessage> for MessageEntry {
     fn from(stored: UserMessage) -> Self {
-        let ended_early = stored.dispatch_state.is_some_and(dispatch::State::is_early_end);
-        let outcome = MessageOutcome::from_row(&stored.state, ended_early);
+        let outcome = stored.outcome();
         Self {
             dispatch_id: stored.dispatch_id.simple().to_string(),
             channel: stored.channel.name(),
@@ -238,6 +244,7 @@ impl From<UserMessage> for MessageEntry {
             created_at: stored.created_at,
             sent_at: stored.sent_at,
             reason: stored.reason,
+            may_have_been_sent: stored.may_have_been_sent,
         }
     }
 }
@@ -303,7 +310,7 @@ async fn find(tx: &mut Tx, workspace: i32, user: &UserSelector) -> Result<FoundU
 /// Why a user has no message by some channels of a dispatch. None if the workspace has no such
 /// dispatch.
 pub async fn explain(
-    app: &App,
+    app: &MessagesApp,
     tx: &mut Tx,
     key: (i32, Uuid),
     dispatch: Uuid,
@@ -311,7 +318,7 @@ pub async fn explain(
     // A dispatch has fewer channels.
     let got = page(tx, key, Some(dispatch), None, MAX_PAGE).await?;
     let got: Vec<Channel> = got.into_iter().map(|message| message.channel).collect();
-    let reasons = dispatch::explain(&app.messages, tx, key, dispatch, &got).await?;
+    let reasons = dispatch::explain(app, tx, key, dispatch, &got).await?;
     if reasons.is_some() {
         return Ok(reasons);
     }
@@ -322,7 +329,8 @@ pub async fn explain(
     Ok(is_transactional.then(|| vec![WhyNot::NotListed.into()]))
 }
 
-fn api_error(error: DispatchError) -> ApiError {
+/// The error of a request.
+pub fn api_error(error: DispatchError) -> ApiError {
     match error {
         DispatchError::Store(error) => error.into(),
         error if error.can_retry() => ApiError::Unavailable(error.to_string()),
@@ -395,6 +403,7 @@ mod tests {
                 next_at: Some(2),
                 sent_at: None,
                 reason: None,
+                may_have_been_sent: None,
             });
             assert!(outcomes().contains(&entry.outcome.as_str()), "{}", entry.outcome);
             (entry.outcome, entry.next_at)

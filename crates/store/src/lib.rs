@@ -69,6 +69,8 @@ pub enum Store {
         read: SqlitePool,
         write: SqlitePool,
         wake: WakeSignal,
+        /// The name of the pool `read` in metrics.
+        readers: &'static str,
     },
 }
 
@@ -253,6 +255,27 @@ fn database_can_retry(error: &sqlx::Error) -> bool {
     }
 }
 
+/// Whether the transaction of an error was certainly not committed, and may succeed soon: the server
+/// ended it because of another one, or had no free connection. An error of a connection says nothing
+/// about a commit. Looks into the causes, because the errors of domains pass on those of the store.
+pub fn is_busy(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    causes.any(|cause| match cause.downcast_ref::<sqlx::Error>() {
+        Some(sqlx::Error::PoolTimedOut) => true,
+        Some(sqlx::Error::Database(error)) => error.code().is_some_and(|code| is_busy_code(&code)),
+        _ => false,
+    })
+}
+
+fn is_busy_code(code: &str) -> bool {
+    match sqlite_code(code) {
+        Some(code) => [SQLITE_BUSY, SQLITE_LOCKED].contains(&code),
+        // PostgreSQL: a deadlock or a conflict, a lock that was not free in time, all connections in
+        // use, a start in progress.
+        None => code.starts_with("40") || ["55P03", "53300", "57P03"].contains(&code),
+    }
+}
+
 fn is_data_error(code: &str) -> bool {
     match sqlite_code(code) {
         Some(code) => [SQLITE_TOO_BIG, SQLITE_CONSTRAINT, SQLITE_MISMATCH].contains(&code),
@@ -263,6 +286,8 @@ fn is_data_error(code: &str) -> bool {
 
 const NO_RESPONSE: &str = "unexpected response from SSLRequest: 0x00";
 
+const SQLITE_BUSY: u32 = 5;
+const SQLITE_LOCKED: u32 = 6;
 const SQLITE_NO_MEMORY: u32 = 7;
 const SQLITE_IO_ERROR: u32 = 10;
 const SQLITE_FULL: u32 = 13;
@@ -323,8 +348,8 @@ impl Store {
         Ok(Self::postgres(options, connections, pools::APPLICATION, wake))
     }
 
-    /// The same store with separate connections, which do not wait for the others; SQLite's only
-    /// writer serves all in order.
+    /// The same store with separate connections, which do not wait for the others. SQLite's only
+    /// writer serves all in order; of its readers, the console's are separate.
     pub fn reserve(
         &self,
         url: &str,
@@ -335,6 +360,13 @@ impl Store {
             Self::Postgres { wake, .. } => {
                 let (options, wake) = (Self::options(url)?, wake.clone());
                 Ok(Self::postgres(options, connections, reserved_for.application(), wake))
+            }
+            Self::Sqlite { write, wake, .. } if reserved_for == ReservedFor::Console => {
+                // Pages read little, and there is a cache for each connection.
+                let options = Self::sqlite_options(url)?.pragma("cache_size", "-2048");
+                let read = Self::sqlite_readers(connections).connect_lazy_with(read_only(options));
+                let (write, wake) = (write.clone(), wake.clone());
+                Ok(Self::Sqlite { read, write, wake, readers: pools::CONSOLE })
             }
             Self::Sqlite { .. } => Ok(self.clone()),
         }
@@ -388,12 +420,23 @@ impl Store {
     }
 
     async fn open_sqlite(url: &str, connections: u32) -> Result<Self, StoreError> {
-        let options = SqliteConnectOptions::from_str(url)?;
+        let options = Self::sqlite_options(url)?;
         if let Some(directory) = options.get_filename().parent() {
             private::directory(directory).map_err(sqlx::Error::Io)?;
         }
         private::database(options.get_filename()).map_err(sqlx::Error::Io)?;
-        let options = options
+        let write = sqlite_pool()
+            .max_connections(1)
+            .acquire_timeout(Duration::from_secs(60))
+            .connect_with(options.clone())
+            .await?;
+        let read = Self::sqlite_readers(connections).connect_with(read_only(options)).await?;
+        Ok(Self::Sqlite { read, write, wake: WakeSignal::local(), readers: pools::MAIN })
+    }
+
+    /// The options of every connection to SQLite.
+    fn sqlite_options(url: &str) -> Result<SqliteConnectOptions, StoreError> {
+        Ok(SqliteConnectOptions::from_str(url)?
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             // NORMAL would lose acknowledged commits after a power failure.
@@ -403,18 +446,11 @@ impl Store {
             .statement_cache_capacity(256)
             .pragma("cache_size", "-32768")
             .pragma("mmap_size", "268435456")
-            .pragma("temp_store", "MEMORY");
-        let write = sqlite_pool()
-            .max_connections(1)
-            .acquire_timeout(Duration::from_secs(60))
-            .connect_with(options.clone())
-            .await?;
-        let read = sqlite_pool()
-            .max_connections(connections)
-            .acquire_timeout(Duration::from_secs(30))
-            .connect_with(options.pragma("query_only", "ON"))
-            .await?;
-        Ok(Self::Sqlite { read, write, wake: WakeSignal::local() })
+            .pragma("temp_store", "MEMORY"))
+    }
+
+    fn sqlite_readers(connections: u32) -> SqlitePoolOptions {
+        sqlite_pool().max_connections(connections).acquire_timeout(Duration::from_secs(30))
     }
 
     pub fn is_postgres(&self) -> bool {
@@ -478,10 +514,9 @@ impl Store {
                     wake,
                 ))
             }
-            Self::Sqlite { read, wake, .. } => Tx::Sqlite(OpenTransaction::new(
-                pools::timed(pools::MAIN, read.begin()).await?,
-                wake,
-            )),
+            Self::Sqlite { read, wake, readers, .. } => {
+                Tx::Sqlite(OpenTransaction::new(pools::timed(readers, read.begin()).await?, wake))
+            }
         })
     }
 
@@ -541,6 +576,10 @@ pub async fn within_timeout_and_permit<T: Send + 'static>(
 /// A value as JSON: for a column, or as an array for SQLite's `json_each`.
 pub fn to_json<T: serde::Serialize + ?Sized>(value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|error| StoreError::Corrupt(error.to_string()))
+}
+
+fn read_only(options: SqliteConnectOptions) -> SqliteConnectOptions {
+    options.pragma("query_only", "ON")
 }
 
 /// The base of every pool of SQLite connections: drops a connection that still assumes an open
@@ -628,6 +667,21 @@ mod tests {
         assert_eq!(sqlite_code("4874"), Some(SQLITE_IO_ERROR));
         // PostgreSQL's "disk full", whose low byte means nothing.
         assert_eq!(sqlite_code("53100"), None);
+    }
+
+    #[test]
+    fn only_what_another_transaction_causes_is_busy() {
+        for code in ["55P03", "40P01", "40001", "53300", "57P03", "5", "517", "6"] {
+            assert!(is_busy_code(code), "{code}");
+        }
+        // A full disk, a constraint, missing rights, the end of the server during a commit.
+        for code in ["13", "53100", "23505", "42501", "57P01", "25006"] {
+            assert!(!is_busy_code(code), "{code}");
+        }
+        assert!(is_busy(&StoreError::from(sqlx::Error::PoolTimedOut)));
+        let shared = StoreError::Shared(Arc::new(sqlx::Error::PoolTimedOut.into()));
+        assert!(is_busy(&shared));
+        assert!(!is_busy(&StoreError::Timeout));
     }
 
     #[test]

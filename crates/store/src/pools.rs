@@ -14,7 +14,7 @@ pub(super) const WAKE: &str = "longshore wake";
 
 pub(super) const MAIN: &str = "main";
 const TRANSACTIONAL: &str = "transactional";
-const CONSOLE: &str = "console";
+pub(super) const CONSOLE: &str = "console";
 pub(super) const WRITER: &str = "writer";
 
 /// Whose work does not wait for the connections of other work.
@@ -47,7 +47,9 @@ impl Store {
     pub fn pools(&self) -> Vec<PoolStatus> {
         match self {
             Self::Postgres { pool, .. } => vec![status(name(pool), pool)],
-            Self::Sqlite { read, write, .. } => vec![status(MAIN, read), status(WRITER, write)],
+            Self::Sqlite { read, write, readers, .. } => {
+                vec![status(readers, read), status(WRITER, write)]
+            }
         }
     }
 }

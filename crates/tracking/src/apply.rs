@@ -53,6 +53,7 @@ use messages::app::App;
 use people::users::activity::ActivityError;
 use people::users::service_id::Generator;
 use runtime::engine::batches::{Handler, arrays};
+use runtime::history::{self, Metric};
 use store::claims;
 use store::{ByteBudget, Store, StoreError, Tx};
 
@@ -260,6 +261,7 @@ impl Handler for Ingest {
         for batches in prepared.batches.chunk_by(|a, b| a.batch.workspace == b.batch.workspace) {
             let id = batches[0].batch.workspace;
             let workspace = prepared.workspaces.get(&id).ok_or(ApplyError::Workspace(id))?;
+            let applied_before = tally.objects_applied();
             let is_bulk = |received: &ReceivedBatch<'_>| !received.changes_identities();
             for batches in batches.chunk_by(|a, b| is_bulk(a) && is_bulk(b)) {
                 if is_bulk(&batches[0]) {
@@ -268,6 +270,8 @@ impl Handler for Ingest {
                     self.apply_identities(tx, &batches[0].batch, &mut tally).await?;
                 }
             }
+            let applied = (tally.objects_applied() - applied_before) as i64;
+            history::count(tx, id, &[(Metric::ObjectsApplied, applied)]).await?;
         }
         Ok(tally)
     }

@@ -25,6 +25,7 @@ use gateway::{
 };
 use messages::app::App;
 use people::users::identifier;
+use runtime::audit::Change;
 
 const TAG: Tag = Tag {
     name: "Identities",
@@ -100,7 +101,8 @@ async fn change<B: Body>(
         fields::read::<B>(&members)?.changes().map_err(ApiError::invalid_field)?;
     drop(members);
     // Only deletions are recorded. Not the ids, which are data of users.
-    caller.record_after((B::PERMISSION, B::PATH), json!({ "entries": changes.len() }));
+    let change = Change::new(B::PERMISSION, B::PATH, json!({ "entries": changes.len() }));
+    let recording = caller.record_after(change);
     let request = Request {
         workspace: caller.workspace.id,
         received_at: turn.received().at,
@@ -113,7 +115,8 @@ async fn change<B: Body>(
         &request,
     )
     .map_err(|error| ApiError::Internal(format!("cannot serialize a message: {error}")))?;
-    turn.append(messages, StoredResponse::json(B::STATUS, &answer)?).await
+    let response = StoredResponse::json(B::STATUS, &answer)?.recorded(recording);
+    turn.append(messages, response).await
 }
 
 fn by_id(id: Identifier) -> identifier::Identifier<'static> {

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::manifests::{Manifests, Pod, bytes, list, name, text};
 use super::process::Process;
-use crate::cli::service::AFTER_DRAIN;
 use crate::gateway::HEAD_BYTES;
 use crate::worker::Role;
+use server::service::AFTER_DRAIN;
 
 /// Memory of a gateway in addition to its budgets (`docs/explanation/sizing.md`).
 const GATEWAY_BYTES: usize = 96 << 20;

@@ -8,12 +8,12 @@ use uuid::Uuid;
 use super::super::confirm::Consent;
 use super::super::ids::{dispatch_id, recipient_id};
 use super::super::table::{Cell, number, optional, state, text, time};
-use super::super::{CommandResult, PageArguments, find_named};
+use super::super::{CommandResult, PageArguments, find_named, retry};
 use super::unknown;
 use crate::app::App;
 use crate::gateway::ApiError;
 use crate::gateway::idempotency::{Received, StoredResponse};
-use crate::messages::dispatch::state::{MessageOutcome, State};
+use crate::messages::dispatch::state::{OutcomeFilter, State};
 use crate::messages::dispatch::{self, DispatchSummary, RecipientPosition, SendToRecipients};
 use crate::messages::dispatches::recipients::{Recipient, Request, page};
 use crate::messages::dispatches::send as sending;
@@ -36,7 +36,7 @@ pub struct Recipients {
     /// Only messages with this current outcome; several are separated by commas, or each has its own
     /// --outcome
     #[arg(long, value_name = "OUTCOME", value_delimiter = ',')]
-    outcome: Vec<MessageOutcome>,
+    outcome: Vec<OutcomeFilter>,
     #[command(flatten)]
     page: PageArguments,
 }
@@ -70,9 +70,17 @@ fn row(recipient: &Recipient) -> [Cell; 6] {
         optional(recipient.external_user_id.as_ref().map(text)),
         state(recipient.outcome.name()),
         number(recipient.attempts),
-        optional(recipient.sent_at.map(time)),
+        sent(recipient),
         optional(recipient.reason.as_ref().map(text)),
     ]
+}
+
+/// When it was sent, or whether that is unknown.
+fn sent(recipient: &Recipient) -> Cell {
+    match recipient.sent_at {
+        None if recipient.may_have_been_sent => text("maybe"),
+        sent_at => optional(sent_at.map(time)),
+    }
 }
 
 #[derive(clap::Args)]
@@ -149,11 +157,19 @@ pub async fn send(app: &App, arguments: Send) -> CommandResult {
     if !consent.is_given(json, &effects)? {
         return Ok(());
     }
-    let keyed = (key, body.as_bytes());
-    let past = (workspace, id);
+    // With a key, another try after a commit without a response begins no other send.
+    let key = match key {
+        Some(key) => key,
+        None => sending::key(workspace, id, &request_id).map_err(message)?,
+    };
     let entry = Entry::from_command(Some(workspace), sending::SEND_ACTION, "", json!({}));
-    let response = sending::send_once(app, past, Ok(checked), keyed, &request_id, entry).await;
-    let sent = Sent::read(&response.map_err(message)?)?;
+    let response = retry::while_busy(async || {
+        let (checked, keyed) = (Ok(checked.clone()), (Some(key.clone()), body.as_bytes()));
+        let past = (workspace, id);
+        let sent = sending::send_once(app, past, checked, keyed, &request_id, entry.clone()).await;
+        sent.map_err(|error| retry::api_error(&id.simple().to_string(), error))
+    });
+    let sent = Sent::read(&response.await?)?;
     app.store.wake().flush().await;
     sent.print(json);
     Ok(())

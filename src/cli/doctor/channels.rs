@@ -183,7 +183,7 @@ async fn try_address(subject: String, url: String, config: Config) -> Finding {
         Err(RequestError::Refused(error)) => {
             Finding::fail(subject, format!("{host}: {error}"), ALLOW)
         }
-        Err(RequestError::Failed(error)) => {
+        Err(RequestError::NotSent(error) | RequestError::NoResponse(error)) => {
             let fix = "start it, or fix its URL in the workspace file and apply the file";
             Finding::fail(subject, format!("{host}: {error}"), fix)
         }

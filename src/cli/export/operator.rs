@@ -7,13 +7,13 @@ use crate::app::App;
 use crate::cli::audit;
 use crate::cli::confirm::Consent;
 use crate::cli::ids::object_prefix;
+use crate::cli::retry::{self, api_error};
 use crate::cli::table::{self, Cell, fields, number, optional, progress, text, time, time_in};
 use crate::cli::times::{Moment, age, moment};
 use crate::cli::{CommandResult, UsageError, find_named, page_of, print, print_next};
 use crate::exports::overview::{self, AudienceKind, Filter, ListedExport, Mark};
-use crate::exports::{State, create, repeat, rows, status};
+use crate::exports::{State, create, rows, status};
 use kit::clock::from_ms;
-use serde_json::json;
 use store::Tx;
 use uuid::Uuid;
 
@@ -192,10 +192,12 @@ fn details(export: &ListedExport, now: i64) -> serde_json::Result<String> {
 /// Cancels an export. One that has ended, or is finishing, stays as it is: an error.
 pub async fn cancel(app: &App, prefix: &str, consent: &Consent, json: bool) -> CommandResult {
     if consent.needs_effects() {
-        let mut tx = app.store.write().await?;
-        // Not committed.
-        let (export, was_cancelled) = cancel_in(app, &mut tx, prefix).await?;
-        drop(tx);
+        let would_cancel = async || {
+            let mut tx = app.store.write().await?;
+            // Not committed.
+            cancel_in(app, &mut tx, prefix).await
+        };
+        let (export, was_cancelled) = retry::while_busy(would_cancel).await?;
         let workspace = export.workspace;
         let effect = if was_cancelled {
             already_cancelled(prefix)
@@ -207,9 +209,13 @@ pub async fn cancel(app: &App, prefix: &str, consent: &Consent, json: bool) -> C
             return Ok(());
         }
     }
-    let mut tx = app.store.write().await?;
-    let (export, was_cancelled) = cancel_in(app, &mut tx, prefix).await?;
-    tx.commit().await?;
+    let cancelled = retry::while_busy(async || {
+        let mut tx = app.store.write().await?;
+        let cancelled = cancel_in(app, &mut tx, prefix).await?;
+        tx.commit().await?;
+        Ok(cancelled)
+    });
+    let (export, was_cancelled) = cancelled.await?;
     app.store.wake().flush().await;
     if json {
         println!("{}", serde_json::to_string(&export)?);
@@ -226,40 +232,42 @@ pub async fn cancel(app: &App, prefix: &str, consent: &Consent, json: bool) -> C
 
 /// The export, and whether it was cancelled before; with an entry in the audit log if not.
 async fn cancel_in(app: &App, tx: &mut Tx, prefix: &str) -> CommandResult<(ListedExport, bool)> {
-    let (job, before) = rows::by_prefix(tx, prefix).await?.ok_or_else(|| unknown(prefix))?;
+    let (job, _) = rows::by_prefix(tx, prefix).await?.ok_or_else(|| unknown(prefix))?;
     let cancelled = status::cancel_job(&app.gateway, tx, &job).await;
-    let (after, is_change) = cancelled.map_err(|error| format!("{prefix}: {}", error.message()))?;
+    let (_, change) = cancelled.map_err(|error| api_error(prefix, error))?;
+    let was_cancelled = change.is_none();
+    audit::record_change(tx, app, Some(job.workspace_id), change).await?;
     let export = overview::by_prefix(&app.gateway, tx, prefix).await?;
-    let export = export.ok_or_else(|| unknown(prefix))?;
-    if is_change {
-        let states = json!({ "before": before.state.name(), "after": after.state.name() });
-        let change = ("export.cancel", prefix);
-        audit::record(tx, app, Some(job.workspace_id), change, states).await?;
-    }
-    Ok((export, !is_change))
+    Ok((export.ok_or_else(|| unknown(prefix))?, was_cancelled))
 }
 
 /// Requests an ended export again, with the same request. Prints how to see its status with the
 /// `options` of this command.
 pub async fn repeat(app: &App, prefix: &str, options: &str, json: bool) -> CommandResult {
-    let mut tx = app.store.write().await?;
-    let former = rows::by_prefix(&mut tx, prefix).await?.ok_or_else(|| unknown(prefix))?;
-    let request_id = Uuid::now_v7().to_string();
-    let repeated = repeat::request_again(&app.gateway, &mut tx, former, request_id).await;
-    let repeated = repeated.map_err(|error| format!("{prefix}: {}", error.message()))?;
-    let export = overview::by_prefix(&app.gateway, &mut tx, &repeated.object_prefix).await?;
-    let export = export.ok_or_else(|| unknown(&repeated.object_prefix))?;
-    let details = create::audit_details(&repeated, Some(prefix));
-    let change = ("export.repeat", &*repeated.object_prefix);
-    audit::record(&mut tx, app, Some(repeated.workspace_id), change, details).await?;
-    tx.commit().await?;
+    let export = retry::while_busy(async || repeat_once(app, prefix).await).await?;
     app.store.wake().flush().await;
     if json {
         println!("{}", serde_json::to_string(&export)?);
     } else {
-        print_repeated(&repeated.object_prefix, options);
+        print_repeated(&export.job.object_prefix, options);
     }
     Ok(())
+}
+
+/// Creates the new export, with its entry in the audit log.
+async fn repeat_once(app: &App, prefix: &str) -> CommandResult<ListedExport> {
+    let mut tx = app.store.write().await?;
+    let former = rows::by_prefix(&mut tx, prefix).await?.ok_or_else(|| unknown(prefix))?;
+    let request_id = Uuid::now_v7().to_string();
+    let repeated = create::create_again(&app.gateway, &mut tx, former, request_id).await;
+    let repeated = repeated.map_err(|error| api_error(prefix, error))?;
+    let workspace = Some(repeated.job.workspace_id);
+    audit::record_change(&mut tx, app, workspace, repeated.change()).await?;
+    let new_prefix = &repeated.job.object_prefix;
+    let export = overview::by_prefix(&app.gateway, &mut tx, new_prefix).await?;
+    let export = export.ok_or_else(|| unknown(new_prefix))?;
+    tx.commit().await?;
+    Ok(export)
 }
 
 fn unknown(prefix: &str) -> String {

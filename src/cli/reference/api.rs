@@ -32,7 +32,7 @@ const VALUES: usize = 12;
 
 /// The API's document, with default settings.
 pub static DOCUMENT: LazyLock<Value> =
-    LazyLock::new(|| crate::cli::routes(None).document(&Config::default()));
+    LazyLock::new(|| crate::routes(None).document(&Config::default()));
 
 /// A page with its generated sections as the code has them now.
 ///

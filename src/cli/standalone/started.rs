@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf, absolute};
 
 use super::super::CommandResult;
 use super::super::console::link_for;
-use super::super::service::Service;
 use crate::config::Config;
 use crate::telemetry::{self, lines};
 use runtime::audit::operator;
+use server::service::Service;
 use web_console::rights::Role;
 
 /// Reports that `service` is ready: some lines on a terminal, otherwise one log line. Only the terminal
@@ -21,12 +21,15 @@ pub async fn report(service: &Service, has_console: bool) -> CommandResult {
     let config = &service.app.config;
     let has_workspace = !service.app.known_names.read(&service.app).await?.is_empty();
     let is_terminal = telemetry::is_text_on_terminal(config);
+    let console = if !has_console {
+        None
+    } else if is_terminal {
+        Some(sign_in_link(service).await)
+    } else {
+        Some(config.console_url().to_string())
+    };
     let started = Started {
-        console: match has_console {
-            true if is_terminal => Some(sign_in_link(service).await),
-            true => Some(config.console_url().to_string()),
-            false => None,
-        },
+        console,
         api: config.public_base(),
         operations: format!("http://{}", service.ops_address),
         data: absolute(&config.data)?,

@@ -25,6 +25,24 @@ export const HOSTILE = {
     long: "WhoBoughtSomething".repeat(14).padEnd(255, "x"),
 };
 
+/** The campaign Spring sale. */
+export const CAMPAIGN = "9d0b7c52-61c5-4d0e-b0f3-000000000c00";
+
+/** Messages whose receiver has no address, so that they wait for another attempt. */
+export const UNREACHABLE = {
+    webhook: { url: "http://receiver.invalid/hook", request_method: "POST", body: "hello" },
+};
+
+/** Messages that need no receiver. */
+const CARD = {
+    content_card: {
+        type: "CLASSIC",
+        title: "Welcome, {{${first_name} | default: 'there'}}",
+        description: "For {{${external_id}}}: this card is shown for a day.",
+        time_to_live: 86_400,
+    },
+};
+
 const AUDIENCE = (tier) => ({
     AND: [{ custom_attribute: { custom_attribute_name: "loyalty_tier", comparison: "equals", value: tier } }],
 });
@@ -35,6 +53,12 @@ function workspaceFile(storage, names) {
         name,
         audience: AUDIENCE(tier),
     });
+    const campaign = (number, name) => ({
+        id: CAMPAIGN.slice(0, -2) + String(number).padStart(2, "0"),
+        name,
+        type: "api",
+        messages: CARD,
+    });
     const acme = {
         workspace: "acme",
         time_zone: "Europe/Berlin",
@@ -42,7 +66,7 @@ function workspaceFile(storage, names) {
             {
                 name: "nightly-export",
                 secret: KEY,
-                permissions: ["users.export.global_control_group", "users.export.segment", "segments.list"],
+                permissions: ["users.export.global_control_group", "users.export.segment", "segments.list", "messages.send", "campaigns.list"],
             },
         ],
         control_group: { percent: 10 },
@@ -51,6 +75,7 @@ function workspaceFile(storage, names) {
             segment(2, "Winter sale", "silver"),
             ...names.map((name, index) => segment(10 + index, name, "gold")),
         ],
+        campaigns: ["Spring sale", ...names].map((name, index) => campaign(index, name)),
         storages: [
             {
                 name: "warehouse",
@@ -81,9 +106,10 @@ async function freePorts(count) {
 export class World {
     /**
      * Starts an installation. `names` are those of further segments. `publicUrl` returns the
-     * console's address behind a proxy, from the console's port.
+     * console's address behind a proxy, from the console's port; `settings` returns further variables
+     * of the environment, from the console's address.
      */
-    static async start({ users = 3000, names = [], publicUrl } = {}) {
+    static async start({ users = 3000, names = [], publicUrl, settings } = {}) {
         const world = new World();
         world.directory = mkdtempSync(join(tmpdir(), "longshore-browser-"));
         world.storage = await Storage.start();
@@ -102,6 +128,7 @@ export class World {
             NO_PROXY: "*",
         };
         if (publicUrl) world.environment.LONGSHORE_CONSOLE_PUBLIC_URL = world.console;
+        Object.assign(world.environment, await settings?.(world.console));
         try {
             writeFileSync(join(world.directory, "workspaces.yaml"), workspaceFile(world.storage, names));
             await world.run("apply", "workspaces.yaml");
@@ -165,6 +192,19 @@ export class World {
         await this.run("import", file, "--workspace", "acme", "--yes");
     }
 
+    /** Imports users of the workspace acme. */
+    async importRecords(records) {
+        const file = join(this.directory, "records.ndjson");
+        writeFileSync(file, records.map((record) => `${JSON.stringify(record)}\n`).join(""));
+        await this.run("import", file, "--workspace", "acme", "--yes");
+    }
+
+    /** The service_id of the only user of the workspace acme with an identifier. */
+    async serviceId(identifier) {
+        const found = await this.run("users", "find", identifier, "--workspace", "acme", "--json");
+        return JSON.parse(found).service_id;
+    }
+
     /** An address that signs a person in, once. */
     async link(name, role, ...more) {
         const printed = await this.run("console", "link", "--as", name, "--role", role, ...more);
@@ -181,6 +221,25 @@ export class World {
         if (segment) asked.segment_id = await this.segment(segment);
         const response = await this.#call(`/users/export/${path}`, asked);
         return response.object_prefix;
+    }
+
+    /** Sends messages of a campaign to a segment; returns the dispatch_id once a worker has read it. */
+    async send({ segment, campaign = "Spring sale", messages = CARD, ...rest }) {
+        const { campaigns } = await this.#call("/campaigns/list");
+        const { id } = campaigns.find(({ name }) => name === campaign);
+        const segment_id = await this.segment(segment);
+        const body = { broadcast: true, segment_id, campaign_id: id, messages, ...rest };
+        const { dispatch_id } = await this.#call("/messages/send", body);
+        const show = () => this.run("dispatches", "show", dispatch_id, "--json");
+        await this.until(`${dispatch_id} is read`, () => show().then(() => true, () => false));
+        return dispatch_id;
+    }
+
+    /** Waits until a send is done. */
+    async sent(id) {
+        await this.until(`${id} is done`, async () => {
+            return JSON.parse(await this.run("dispatches", "show", id, "--json")).state === "done";
+        });
     }
 
     async segment(name) {

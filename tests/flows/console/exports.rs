@@ -206,6 +206,28 @@ async fn errors_are_next_to_the_fields_that_they_are_about() {
         assert_eq!(page.status, 422, "{form:?}: {page:?}");
         assert!(page.text.contains(part), "{part}: {}", page.text);
     }
+    // All at once, with their labels.
+    let form = [
+        ("audience", "segment"),
+        ("segment_id", "gold"),
+        ("field", "email"),
+        ("more_fields", "shoe_size"),
+        ("destination", "nowhere"),
+        ("output_format", "rar"),
+        ("users_per_file", "0"),
+        ("callback_endpoint", "http://10.0.0.1/"),
+    ];
+    let page = browser.post(NEW, &form).await;
+    assert_eq!(page.status, 422, "{page:?}");
+    let named = form.iter().filter(|(name, _)| !["audience", "field"].contains(name));
+    for (name, _) in named {
+        for part in [format!("id=\"{name}-error\""), format!("href=\"#{name}\"")] {
+            assert!(page.text.contains(&part), "{part}: {}", page.text);
+        }
+    }
+    for label in ["Segment: ", "Users in a file must", "Callback address", "Destination: "] {
+        assert!(page.text.contains(label), "{label}: {}", page.text);
+    }
     assert_eq!(exports(&fleet).await, Vec::<Value>::new());
     fleet.close().await;
 }

@@ -5,30 +5,11 @@ use reqwest::Method;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::{execute, workspace_id};
 use crate::support::console::{self, Browser, PageResponse};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::stores::on_pool;
 use crate::support::{Api, WorkspaceFile, eventually};
-use longshore::gateway::workspaces;
-
-/// Runs a statement with a text in the fleet's database; returns the number of changed rows.
-async fn execute(fleet: &Fleet, sql: &'static str, text: &str) -> u64 {
-    let store = longshore::app::connect(&fleet.config()).await.expect("the store opens");
-    let changed = on_pool!(&store, pool => {
-        sqlx::query(sql).bind(text).execute(pool).await.map(|done| done.rows_affected())
-    });
-    store.close().await;
-    changed.expect("a change")
-}
-
-async fn workspace_id(fleet: &Fleet, name: &str) -> i32 {
-    let store = longshore::app::connect(&fleet.config()).await.expect("the store opens");
-    let mut tx = store.snapshot().await.expect("a transaction");
-    let id = workspaces::by_name(&mut tx, name).await.expect("a query").expect("it exists").id;
-    drop(tx);
-    store.close().await;
-    id
-}
 
 /// Stores a dead letter of a workspace.
 async fn bury(fleet: &Fleet, workspace: i32) {
@@ -56,7 +37,7 @@ async fn failed_and_stalled(fleet: &Fleet, api: &Api) -> [String; 2] {
     let stalled = api.export_all().await.prefix;
     api.done(&stalled).await;
     let sql = "UPDATE export_jobs SET state = 'running', finished_at = NULL, completed_at = NULL,
-                      requested_at = requested_at - 120000
+                      requested_at = requested_at - 120000, error = 'the <b>bucket</b> is gone'
                WHERE object_prefix = $1";
     assert_eq!(execute(fleet, sql, &stalled).await, 1);
     [failed, stalled]
@@ -97,9 +78,11 @@ async fn what_needs_a_look_is_shown_to_those_who_may_see_it(backend: Backend) {
     };
     let (links_of_acme, links_of_beta) = (links("acme", &of_acme), links("beta", &of_beta));
 
-    // The state of the fleet is read every few seconds.
-    eventually("both dead letters are shown", async || {
-        live(&ana).await.text.matches("1 dead letter could not be applied").count() == 2
+    // Updates show what was read a few seconds ago.
+    eventually("dead letters and exports are shown", async || {
+        let text = live(&ana).await.text;
+        let titles = ["1 dead letter could not be applied", "An export failed"];
+        titles.iter().all(|title| text.matches(title).count() == 2)
     })
     .await;
     for text in [ana.get("/").await.text, live(&ana).await.text] {
@@ -108,7 +91,10 @@ async fn what_needs_a_look_is_shown_to_those_who_may_see_it(backend: Backend) {
         }
         assert_eq!(text.matches("An export failed").count(), 2, "{text}");
         assert_eq!(text.matches("An export is stalled").count(), 2, "{text}");
+        assert_eq!(text.matches("An export waits for its storage").count(), 2, "{text}");
+        assert!(text.contains("docs/runbooks/object-storage-unavailable.md"), "{text}");
         assert!(text.contains("the &lt;b&gt;storage&lt;/b&gt; is full"), "{text}");
+        assert!(text.contains("the &lt;b&gt;bucket&lt;/b&gt; is gone"), "{text}");
         assert!(text.contains("href=\"#work\"") && text.contains("id=\"work\""), "{text}");
         assert!(!text.contains("All work is moving"), "{text}");
     }

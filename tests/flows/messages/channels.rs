@@ -139,6 +139,7 @@ fn reason(outcome: &Outcome) -> &str {
         Outcome::Unreachable(reason)
         | Outcome::Bounced(reason)
         | Outcome::Failed(reason)
-        | Outcome::Later { reason, .. } => reason,
+        | Outcome::Later { reason, .. }
+        | Outcome::NoResponse { reason, .. } => reason,
     }
 }

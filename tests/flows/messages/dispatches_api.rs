@@ -342,7 +342,7 @@ async fn is_stopped(backend: Backend) {
     assert_eq!(apology["users"], all, "{apology}");
     let audience = json!({
         "type": "recipients", "is_limited": false, "dispatch_id": wrong,
-        "outcomes": ["sent", "delivered"],
+        "outcomes": ["sent", "delivered", "may_have_been_sent"],
     });
     assert_eq!(apology["audience"], audience);
 

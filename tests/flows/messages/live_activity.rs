@@ -208,7 +208,7 @@ async fn invalid_activity_starts_are_rejected(world: World) {
             .header(header::CONTENT_TYPE, kind);
         let router = gateway::router(
             world.place.app.gateway.clone(),
-            longshore::cli::routes(Some(&world.place.app)),
+            longshore::routes(Some(&world.place.app)),
         );
         let answer = router.oneshot(request.body(Body::from(text)).unwrap()).await.unwrap();
         assert_eq!(answer.status(), status, "{kind} {text}");

@@ -60,7 +60,7 @@ impl World {
         }
         let router = gateway::router(
             self.place.app.gateway.clone(),
-            longshore::cli::routes(Some(&self.place.app)),
+            longshore::routes(Some(&self.place.app)),
         );
         let answer = router.oneshot(request.body(body.into()).unwrap()).await.unwrap();
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use boon::{Compiler, Draft, SchemaIndex, Schemas};
-use longshore::cli;
 use longshore::config::Config;
+use longshore::routes;
 use reqwest::Method;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
 /// The document of this program.
 pub static CONTRACT: LazyLock<Contract> =
-    LazyLock::new(|| Contract::new(cli::routes(None).document(&Config::default())));
+    LazyLock::new(|| Contract::new(routes(None).document(&Config::default())));
 
 pub struct Contract {
     pub document: Value,

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, header};
 use longshore::app::App;
-use longshore::{cli, gateway};
+use longshore::{gateway, routes};
 use serde_json::Value;
 use tower::ServiceExt as _;
 
@@ -20,7 +20,7 @@ pub struct LocalApi {
 
 impl LocalApi {
     pub fn new(app: &App, key: &'static str) -> Self {
-        Self { router: gateway::router(app.gateway.clone(), cli::routes(Some(app))), key }
+        Self { router: gateway::router(app.gateway.clone(), routes(Some(app))), key }
     }
 
     /// The same with another key.

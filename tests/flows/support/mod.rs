@@ -14,6 +14,7 @@ pub mod export_world;
 pub mod files;
 pub mod fleet;
 pub mod http_proxy;
+pub mod identity_provider;
 pub mod installation;
 pub mod local_api;
 pub mod mail;

@@ -271,7 +271,7 @@ async fn check_commands(fleet: &Fleet) {
         (&["scim-token", "list"], "idp"),
         (&["dead-letters", "list"], "tracking"),
         (&["deliveries", "list"], "delivered"),
-        (&["log", "status"], "tracking"),
+        (&["log", "status", "--all"], "tracking"),
     ] {
         let said = fleet.run(command).await;
         assert!(said.contains(part), "{command:?} has no {part:?}: {said}");

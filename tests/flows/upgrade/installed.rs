@@ -9,7 +9,7 @@ use log::{NewMessage, offsets};
 use longshore::app::App;
 use longshore::topics;
 use longshore::worker::{self, Role};
-use longshore::{cli, gateway};
+use longshore::{documented_routes, gateway};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -82,7 +82,7 @@ impl Installed {
         let app = &installation.app;
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let base = format!("http://{}", listener.local_addr().expect("an address"));
-        let router = gateway::router(app.gateway.clone(), cli::documented_routes(app));
+        let router = gateway::router(app.gateway.clone(), documented_routes(app));
         let stop = CancellationToken::new();
         tokio::spawn(gateway::serve(app.gateway.clone(), router, listener, stop.clone()));
         let installed = Self { api: Api::new(&base, KEY), base, installation, place, stop };

@@ -4,8 +4,8 @@
 use std::cell::RefCell;
 use std::sync::LazyLock;
 
-use longshore::cli;
 use longshore::config::Config;
+use longshore::routes;
 use longshore::workspace_file::document::json_schema;
 use regex::Regex;
 use serde_json::{Map, Value, json};
@@ -46,7 +46,7 @@ const SELF_DEPTH: usize = 2;
 /// Values of an enumeration.
 const ENUMERATED: usize = 12;
 
-static DOCUMENT: LazyLock<Value> = LazyLock::new(|| cli::routes(None).document(&Config::default()));
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| routes(None).document(&Config::default()));
 
 static WORKSPACE_FILE: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(&json_schema()).expect("a schema is JSON"));

@@ -74,7 +74,7 @@ pub async fn live(
     let (job, progress) = own_job(&page, &mut tx, &path).await?;
     let planned_at = progress.plan.as_ref().and_then(|plan| plan.planned_at);
     let followed = (job.clone(), progress);
-    let follower = Follower::open(&page.app.exports, &mut tx, followed, of.view).await;
+    let follower = Follower::open(&page.app.exports, &mut tx, followed, of.view, &head).await;
     drop(tx);
     match follower {
         Ok(follower) => {
@@ -91,14 +91,9 @@ pub async fn live(
 pub async fn cancel(page: Page, Path(path): Path<ExportPath>) -> Result<Response, PageError> {
     count_export_request(&page, &path).await?;
     let mut tx = page.app.request_queue.write().await?;
-    let (job, progress) = own_job(&page, &mut tx, &path).await?;
-    let before = progress.state;
-    let (progress, is_change) = status::cancel_job(&page.app, &mut tx, &job).await?;
-    if is_change {
-        let details = json!({ "before": before.name(), "after": progress.state.name() });
-        let entry = page.audit("export.cancel", &job.object_prefix, details);
-        audit::record(&mut tx, page.app.clock.now_ms(), &entry).await?;
-    }
+    let (job, _) = own_job(&page, &mut tx, &path).await?;
+    let (_, change) = status::cancel_job(&page.app, &mut tx, &job).await?;
+    page.record(&mut tx, change).await?;
     tx.commit().await?;
     redirect_to_export(&page, &job.object_prefix)
 }
@@ -127,8 +122,7 @@ pub async fn repeat(
     };
     let former = own_job(&page, &mut turn.tx, &path).await?;
     let export = create::create_again(&page.app, &mut turn.tx, former, request_id).await?;
-    let entry = page.audit("export.repeat", &export.job.object_prefix, export.audit_details());
-    audit::record(&mut turn.tx, page.app.clock.now_ms(), &entry).await?;
+    page.record(&mut turn.tx, export.change()).await?;
     let response = export.commit(&page.app, turn).await?;
     redirect_to_created(&page, &response)
 }

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use sha2::{Digest as _, Sha256};
 
-use self::form::{CALLBACK, Errors, Values};
+use self::form::{CALLBACK, Errors, Request, Values};
 use self::view::Choices;
 use crate::error::PageError;
 use crate::form::Form;
@@ -18,10 +18,9 @@ use crate::pages::exports::actions::{count_request, redirect_to_created};
 use crate::rights::Right;
 use exports::create;
 use exports::dry_run::{self, DryRun};
-use exports::request::{ExportOptions, RequestedUsers};
+use exports::request::ExportOptions;
 use gateway::idempotency::{self, Begun, IdempotencyKey};
 use gateway::{ApiError, RequestId};
-use runtime::audit;
 
 /// The value of the button that estimates an export.
 const ESTIMATE: &str = "estimate";
@@ -41,19 +40,28 @@ pub async fn submit(
     form: Form,
 ) -> Result<Response, PageError> {
     let values = Values::read(&form);
-    let is_estimate = form.value("do") == ESTIMATE;
-    let error = match perform(&page, &values, is_estimate, request_id).await {
-        Ok(Done::Requested(response)) => return Ok(response),
-        Ok(Done::Estimated(estimate)) => {
-            let choices = Choices::read(&page).await?;
-            return Ok(rendered(&page, &choices, &values, &Errors::default(), Some(&estimate)));
-        }
-        Err(PageError::Api(error)) if error.status() == StatusCode::BAD_REQUEST => error,
-        Err(error) => return Err(error),
-    };
     let choices = Choices::read(&page).await?;
-    let form = rendered(&page, &choices, &values, &Errors::new(&error), None);
-    Ok((StatusCode::UNPROCESSABLE_ENTITY, form).into_response())
+    let refused = |errors: &Errors| {
+        let form = rendered(&page, &choices, &values, errors, None);
+        (StatusCode::UNPROCESSABLE_ENTITY, form).into_response()
+    };
+    let (request, mut errors) = values.request(&page.app, page.workspace()?);
+    choices.check(&values, &mut errors);
+    let is_estimate = form.value("do") == ESTIMATE;
+    if !is_estimate && choices.shows_files(&values) && !page.may(Right::ExportsDownload) {
+        errors.add(&callback_refused(), &values);
+    }
+    let Some(request) = request.filter(|_| errors.is_empty()) else { return Ok(refused(&errors)) };
+    match perform(&page, &values, request, is_estimate, request_id).await {
+        Ok(Done::Requested(response)) => Ok(response),
+        Ok(Done::Estimated(estimate)) => {
+            Ok(rendered(&page, &choices, &values, &Errors::default(), Some(&estimate)))
+        }
+        Err(PageError::Api(error)) if error.status() == StatusCode::BAD_REQUEST => {
+            Ok(refused(&Errors::new(&error, &values)))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// The effect of a valid form.
@@ -66,10 +74,10 @@ enum Done {
 async fn perform(
     page: &Page,
     values: &Values,
+    (users, options): Request,
     is_estimate: bool,
     request_id: String,
 ) -> Result<Done, PageError> {
-    let (users, options) = values.request(page)?;
     count_request(page, users.budget()).await?;
     if is_estimate {
         let options = ExportOptions { dry_run: true, ..options };
@@ -94,7 +102,7 @@ fn rendered(
 async fn request(
     page: &Page,
     values: &Values,
-    (users, options): (RequestedUsers, ExportOptions),
+    (users, options): Request,
     request_id: String,
 ) -> Result<Response, PageError> {
     let workspace = page.workspace()?.id;
@@ -113,18 +121,17 @@ async fn request(
     // The callback has the address of files that are not in own storage.
     let shows_files = export.job.callback_endpoint.is_some() && export.job.storage_id.is_none();
     if shows_files && !page.may(Right::ExportsDownload) {
-        return Err(ApiError::Invalid(callback_refused()).into());
+        return Err(callback_refused().into());
     }
-    let entry = page.audit("export.request", &export.job.object_prefix, export.audit_details());
-    audit::record(&mut turn.tx, page.app.clock.now_ms(), &entry).await?;
+    page.record(&mut turn.tx, export.change()).await?;
     let response = export.commit(&page.app, turn).await?;
     redirect_to_created(page, &response)
 }
 
-fn callback_refused() -> String {
-    format!(
+fn callback_refused() -> ApiError {
+    ApiError::invalid_field(format!(
         "{CALLBACK}: the callback has the download address, and you do not have the right {}. Leave \
          the callback empty, or choose own storage as destination",
         Right::ExportsDownload.name()
-    )
+    ))
 }

@@ -4,6 +4,7 @@ pub(super) mod actions;
 pub(crate) mod labels;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use axum::extract::RawQuery;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -17,17 +18,23 @@ use uuid::Uuid;
 
 use self::labels::AudienceNames;
 use super::first_rows;
+use crate::app::App;
 use crate::error::PageError;
 use crate::layout::HX_REQUEST;
 use crate::page::Page;
 use crate::parts::{self, icon};
 use crate::rights::Right;
+use crate::shared::Shared;
 use crate::shell::{KEY_HEADER, api, quoted};
 use exports::State;
 use exports::overview::{self, Filter, ListedExport, Mark};
+use store::StoreError;
 
 /// Exports on a page.
 const PAGE: usize = 50;
+
+/// Lists that are kept for updates.
+const MAX_KEPT_LISTS: usize = 32;
 
 /// The value of `state` for exports that have not ended.
 const IN_PROGRESS: &str = "in-progress";
@@ -157,15 +164,29 @@ impl View {
     }
 }
 
+/// The exports of a page.
+pub struct ExportList {
+    exports: Vec<ListedExport>,
+    has_more: bool,
+    names: AudienceNames,
+}
+
+/// The workspace, the selection as it is in the query, and the export before the first one.
+type ListKey = (i32, Option<(&'static str, &'static str)>, Option<Uuid>);
+
+/// The lists that open pages read together.
+pub struct ExportLists(Shared<ListKey, ExportList>);
+
+impl Default for ExportLists {
+    fn default() -> Self {
+        Self(Shared::new("list of exports", MAX_KEPT_LISTS))
+    }
+}
+
 /// A page of the list.
 struct Listed {
     view: View,
-    exports: Vec<ListedExport>,
-    names: AudienceNames,
-    /// The last export, if others follow.
-    last: Option<Uuid>,
-    /// Whether it replaces the list of a page. Without JavaScript, nothing does.
-    is_update: bool,
+    list: Arc<ExportList>,
 }
 
 /// `GET /w/{workspace}/exports`.
@@ -176,25 +197,30 @@ pub async fn list(
 ) -> Result<Response, PageError> {
     let view = View::read(query.as_deref().unwrap_or_default()).map_err(PageError::Invalid)?;
     let workspace = page.workspace()?.id;
-    let mut tx = page.app.request_queue.snapshot().await?;
+    let key = (workspace, view.selection.query(), view.before);
+    let read = read_list(page.app.clone(), workspace, view);
+    let list = page.app.export_lists.0.get_for(&page, key, read).await?;
+    let listed = Listed { view, list };
+    let table = table(&page, &listed);
+    if page.is_update {
+        return Ok(update(&headers, table));
+    }
+    Ok(page.html("Exports", content(&page, &listed, &table)))
+}
+
+async fn read_list(app: App, workspace: i32, view: View) -> Result<ExportList, StoreError> {
     let filter = Filter {
         workspace: Some(workspace),
         before: view.before,
         limit: PAGE as u32 + 1,
         ..view.selection.filter()
     };
-    let exports = overview::list(&page.app, &mut tx, &filter).await?;
+    let mut tx = app.request_queue.snapshot().await?;
+    let exports = overview::list(&app, &mut tx, &filter).await?;
     let names = AudienceNames::read(&mut tx, workspace).await?;
     tx.commit().await?;
     let (exports, has_more) = first_rows(exports, PAGE);
-    let last = exports.last().filter(|_| has_more).map(|export| export.job.id);
-    let is_update = headers.contains_key(&HX_REQUEST);
-    let listed = Listed { view, exports, names, last, is_update };
-    let table = table(&page, &listed);
-    if is_update {
-        return Ok(update(&headers, table));
-    }
-    Ok(page.html("Exports", content(&page, &listed, &table)))
+    Ok(ExportList { exports, has_more, names })
 }
 
 /// The table alone, or 304 if the browser has it.
@@ -246,7 +272,9 @@ fn request_link(page: &Page) -> Markup {
 
 /// The part of the page that is updated while an export is in progress.
 fn table(page: &Page, listed: &Listed) -> Markup {
-    let Listed { view, exports, last, .. } = listed;
+    let Listed { view, list, .. } = listed;
+    let exports = &list.exports;
+    let last = exports.last().filter(|_| list.has_more).map(|export| export.job.id);
     let runs = exports.iter().any(|export| !export.progress.state.is_final());
     let newest = View { before: None, ..*view };
     let newer = view.before.map(|_| newest.address(page));
@@ -254,7 +282,8 @@ fn table(page: &Page, listed: &Listed) -> Markup {
     html! {
         section.panel id="exports" aria-label="Exports" {
             @if runs {
-                span.live id="exports-live" hidden[!listed.is_update]
+                // Without JavaScript, nothing updates the list.
+                span.live id="exports-live" hidden[!page.is_update]
                     hx-get=(view.address(page)) hx-trigger="every 3s"
                     hx-target="#exports" hx-swap="outerMorph" { "Live" }
             }
@@ -304,7 +333,7 @@ fn row(page: &Page, listed: &Listed, export: &ListedExport) -> Markup {
             td.c-state { (labels::badge(progress.state)) (labels::marks(export.marks())) }
             td.c-main {
                 a.title id=(format!("x-{}", job.object_prefix)) href=(address) {
-                    (parts::name(&listed.names.title(job, None)))
+                    (parts::name(&listed.list.names.title(job, None)))
                 }
                 span.mono.sub { (job.object_prefix) }
             }

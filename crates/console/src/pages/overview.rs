@@ -3,10 +3,10 @@
 //! Its cost is bounded: it reads indexes of unfinished work, and the latest rows up to a limit.
 
 mod health;
-mod view;
+pub(super) mod view;
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
@@ -16,14 +16,19 @@ use jiff::tz::TimeZone;
 use maud::Markup;
 
 use super::exports::{labels::AudienceNames, update};
+use super::history;
+use crate::app::App;
 use crate::error::PageError;
 use crate::fleet::Fleet;
-use crate::page::Page;
+use crate::page::{Page, VisibleWorkspace};
 use crate::rights::Right;
+use crate::shared::Shared;
+use deliveries::GivenUp;
+use exports::State;
 use exports::overview::{Filter, ListedExport};
 use exports::recent_rows::{self, FailedExport};
-use exports::{Job, State};
-use gateway::deliveries::GivenUp;
+use exports::storage_health::{self, WaitingExport};
+use gateway::workspaces;
 use messages::dispatch::{self, RecentTotals};
 use store::{StoreError, Tx};
 
@@ -31,20 +36,50 @@ use store::{StoreError, Tx};
 const READ_EXPORTS: usize = 200;
 const SHOWN_EXPORTS: usize = 20;
 
-/// Failed exports that are listed.
+/// Failed exports of today that are counted, and those of them that are listed.
+const MAX_FAILURES: usize = 100;
 const SHOWN_FAILURES: usize = 5;
+
+/// Exports that wait for their storage and are listed.
+const SHOWN_WAITING: usize = 5;
 
 /// Workspaces that are read one by one, for a person without rights in all workspaces.
 const MAX_WORKSPACES: usize = 50;
 
+/// Workspaces and days whose figures are kept for updates.
+const MAX_KEPT: usize = 64;
+
+/// The workspace, none for all, and the start of the day in milliseconds since the epoch.
+type Scope = (Option<i32>, i64);
+
+/// What the overviews of all people read together.
+pub struct OverviewReads {
+    /// Ids by name.
+    workspaces: Shared<(), HashMap<String, i32>>,
+    exports: Shared<Scope, Exports>,
+    messages: Shared<Scope, RecentTotals>,
+}
+
+impl Default for OverviewReads {
+    fn default() -> Self {
+        Self {
+            workspaces: Shared::new("names of workspaces", 1),
+            exports: Shared::new("overview of exports", MAX_KEPT),
+            messages: Shared::new("overview of messages", MAX_KEPT),
+        }
+    }
+}
+
 /// Everything on the page. A part that the person may not see is absent or empty.
 struct Overview {
+    /// The workspaces that the person sees, by name.
+    workspaces: Vec<VisibleWorkspace>,
     exports: Option<Exports>,
     messages: Option<RecentTotals>,
     /// The whole installation.
     fleet: Option<Arc<Fleet>>,
-    /// Conditions of this process.
-    warnings: Vec<String>,
+    /// Conditions of this process, with their subjects.
+    warnings: Vec<(&'static str, String)>,
     /// The deliveries that were given up in workspaces that the person sees, latest first.
     given_up: Vec<GivenUp>,
     /// Dead letters by workspace; none for those whose workspace is unknown.
@@ -54,16 +89,25 @@ struct Overview {
 }
 
 /// The exports in progress, and of today.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Exports {
-    /// Those that need a look first, then the newest.
-    in_progress: Vec<ListedExport>,
-    has_more: bool,
-    /// The names of the audiences in each of their workspaces.
-    names: BTreeMap<i32, AudienceNames>,
+    /// Those that need a look first, then the newest: one more than is shown, if there are more.
+    in_progress: Vec<ExportInProgress>,
     /// Those in progress, and those that ended today.
     counts: BTreeMap<&'static str, i64>,
+    /// Whether there are more exports than were counted.
+    is_partial: bool,
+    /// Those that failed today, the latest first.
     failed: Vec<FailedExport>,
+    /// Those whose files cannot be stored now.
+    waiting: Vec<WaitingExport>,
+}
+
+#[derive(Clone)]
+struct ExportInProgress {
+    export: ListedExport,
+    /// What people call its users.
+    title: String,
 }
 
 impl Exports {
@@ -71,23 +115,36 @@ impl Exports {
         self.counts.get(state.name()).copied().unwrap_or(0)
     }
 
-    /// Whether there are more exports than were counted.
-    fn is_partial(&self) -> bool {
-        self.counts.values().sum::<i64>() >= recent_rows::MAX_READ
+    /// Adds the exports of another workspace.
+    fn add(&mut self, other: &Self) {
+        self.in_progress.extend(other.in_progress.iter().cloned());
+        for (state, count) in &other.counts {
+            *self.counts.entry(*state).or_default() += count;
+        }
+        self.is_partial |= other.is_partial;
+        self.failed.extend(other.failed.iter().cloned());
+        self.waiting.extend(other.waiting.iter().cloned());
+        self.sort();
     }
 
-    /// What people call the users of an export.
-    fn title(&self, job: &Job) -> String {
-        self.names
-            .get(&job.workspace_id)
-            .map_or_else(|| "Export".to_owned(), |names| names.title(job, None))
+    fn sort(&mut self) {
+        // Stable: of those with marks, and of those without, the newest first.
+        self.in_progress.sort_by_key(|shown| -shown.export.job.requested_at);
+        self.in_progress.sort_by_key(|shown| shown.export.marks().is_empty());
+        self.in_progress.truncate(SHOWN_EXPORTS + 1);
+        self.failed.sort_by_key(|export| -export.finished_at);
+        self.waiting.truncate(SHOWN_WAITING);
     }
 }
 
 /// `GET /`.
 pub async fn show(page: Page) -> Result<Response, PageError> {
     let overview = read(&page).await?;
-    Ok(page.html("Overview", view::page(&page, &overview)))
+    let workspaces = &overview.workspaces;
+    let with = |right| granted(&page, workspaces, right);
+    let (with_exports, with_messages) = (with(Right::ExportsView), with(Right::MessagesView));
+    let past = history::overview(&page, &with_exports, &with_messages, workspaces).await?;
+    Ok(page.html("Overview", view::page(&page, &overview, &past)))
 }
 
 /// `GET /overview/live`: the part of the page that changes.
@@ -97,13 +154,13 @@ pub async fn live(page: Page, headers: HeaderMap) -> Result<Response, PageError>
     Ok(update(&headers, content))
 }
 
-/// The workspaces in which the person has a right. None: all workspaces.
-fn scopes(page: &Page, right: Right) -> Vec<Option<i32>> {
+/// The workspaces of `visible` in which the person has a right. None: all workspaces.
+fn granted(page: &Page, visible: &[VisibleWorkspace], right: Right) -> Vec<Option<i32>> {
     let rights = &page.viewer.rights;
     if rights.has(right, None) {
         return vec![None];
     }
-    let granted = page.workspaces.iter().filter(|workspace| rights.has(right, Some(workspace.id)));
+    let granted = visible.iter().filter(|workspace| rights.has(right, Some(workspace.id)));
     granted.take(MAX_WORKSPACES).map(|workspace| Some(workspace.id)).collect()
 }
 
@@ -116,15 +173,15 @@ fn start_of_day(now: i64, zone: &TimeZone) -> i64 {
 }
 
 async fn read(page: &Page) -> Result<Overview, PageError> {
-    let rights = &page.viewer.rights;
-    let fleet = page.app.fleet.current(&page.app).await?;
-    let today = start_of_day(page.app.clock.now_ms(), &page.viewer.preferences.zone);
-    let of_exports = scopes(page, Right::ExportsView);
-    let of_messages = scopes(page, Right::MessagesView);
-    let mut tx = page.app.request_queue.snapshot().await?;
-    let exports = read_exports(page, &mut tx, &of_exports, today).await?;
-    let messages = read_messages(&mut tx, &of_messages, today).await?;
-    tx.commit().await?;
+    let (app, rights) = (&page.app, &page.viewer.rights);
+    let fleet = app.fleet.current(app).await?;
+    let today = start_of_day(app.clock.now_ms(), &page.viewer.preferences.zone);
+    let ids = app.overview.workspaces.get_for(page, (), read_ids(app.clone())).await?;
+    let workspaces = page.visible_of(&ids);
+    let with_exports = granted(page, &workspaces, Right::ExportsView);
+    let with_messages = granted(page, &workspaces, Right::MessagesView);
+    let exports = exports_of(page, &with_exports, today).await?;
+    let messages = messages_of(page, &with_messages, today).await?;
     let may = |right, workspace| rights.has(right, workspace);
     let given_up = fleet.given_up.iter();
     let given_up =
@@ -133,68 +190,105 @@ async fn read(page: &Page) -> Result<Overview, PageError> {
     let dead_letters = dead_letters.filter(|(workspace, _)| may(Right::SystemView, *workspace));
     let is_operator = may(Right::SystemView, None);
     Ok(Overview {
-        has_more_workspaces: of_exports.len() >= MAX_WORKSPACES
-            || of_messages.len() >= MAX_WORKSPACES,
+        has_more_workspaces: with_exports.len() >= MAX_WORKSPACES
+            || with_messages.len() >= MAX_WORKSPACES,
+        workspaces,
         exports,
         messages,
-        warnings: if is_operator { page.app.health_warnings.all() } else { Vec::new() },
+        warnings: if is_operator { app.health_warnings.by_subject() } else { Vec::new() },
         given_up: given_up.cloned().collect(),
         dead_letters: dead_letters.collect(),
         fleet: is_operator.then_some(fleet),
     })
 }
 
-async fn read_exports(
+async fn read_ids(app: App) -> Result<HashMap<String, i32>, StoreError> {
+    let mut tx = app.request_queue.snapshot().await?;
+    let ids = workspaces::ids(&mut tx).await?;
+    tx.commit().await?;
+    Ok(ids)
+}
+
+/// The exports of these workspaces together.
+async fn exports_of(
     page: &Page,
-    tx: &mut Tx,
-    scopes: &[Option<i32>],
+    workspaces: &[Option<i32>],
     today: i64,
 ) -> Result<Option<Exports>, StoreError> {
-    if scopes.is_empty() {
-        return Ok(None);
+    let mut all: Option<Exports> = None;
+    for workspace in workspaces.iter().copied() {
+        let read = read_exports(page.app.clone(), workspace, today);
+        let exports = page.app.overview.exports.get_for(page, (workspace, today), read).await?;
+        all.get_or_insert_default().add(&exports);
     }
-    let mut read = Exports::default();
-    for workspace in scopes.iter().copied() {
-        let filter = Filter {
-            workspace,
-            states: State::unfinished().collect(),
-            limit: READ_EXPORTS as u32,
-            ..Filter::default()
-        };
-        read.in_progress.extend(exports::overview::list(&page.app.exports, tx, &filter).await?);
-        for (state, count) in recent_rows::count_since(tx, workspace, today).await? {
-            *read.counts.entry(state.name()).or_default() += count;
-        }
-        let limit = SHOWN_FAILURES as i64;
-        read.failed.extend(recent_rows::failed_since(tx, workspace, today, limit).await?);
-    }
-    // Stable: of those with marks, and of those without, the newest first.
-    read.in_progress.sort_by_key(|export| -export.job.requested_at);
-    read.in_progress.sort_by_key(|export| export.marks().is_empty());
-    read.has_more = read.in_progress.len() > SHOWN_EXPORTS;
-    read.in_progress.truncate(SHOWN_EXPORTS);
-    read.failed.sort_by_key(|export| -export.finished_at);
-    read.failed.truncate(SHOWN_FAILURES);
-    for export in &read.in_progress {
+    Ok(all)
+}
+
+async fn read_exports(app: App, workspace: Option<i32>, today: i64) -> Result<Exports, StoreError> {
+    let filter = Filter {
+        workspace,
+        states: State::unfinished().collect(),
+        limit: READ_EXPORTS as u32,
+        ..Filter::default()
+    };
+    let mut tx = app.request_queue.snapshot().await?;
+    let in_progress = exports::overview::list(&app.exports, &mut tx, &filter).await?;
+    let counts = recent_rows::count_since(&mut tx, workspace, today).await?;
+    let counted: i64 = counts.iter().map(|(_, count)| count).sum();
+    let failed = recent_rows::failed_since(&mut tx, workspace, today, MAX_FAILURES as i64);
+    let failed = failed.await?;
+    let waiting = storage_health::waiting(&mut tx, workspace, SHOWN_WAITING as i64).await?;
+    let untitled = |export| ExportInProgress { export, title: String::new() };
+    let mut read = Exports {
+        in_progress: in_progress.into_iter().map(untitled).collect(),
+        counts: counts.into_iter().map(|(state, count)| (state.name(), count)).collect(),
+        is_partial: counted >= recent_rows::MAX_COUNTED,
+        failed,
+        waiting,
+    };
+    read.sort();
+    add_titles(&mut tx, &mut read.in_progress).await?;
+    tx.commit().await?;
+    Ok(read)
+}
+
+async fn add_titles(tx: &mut Tx, exports: &mut [ExportInProgress]) -> Result<(), StoreError> {
+    let mut names: HashMap<i32, AudienceNames> = HashMap::new();
+    for ExportInProgress { export, title } in exports {
         let workspace = export.job.workspace_id;
-        if let Entry::Vacant(entry) = read.names.entry(workspace) {
-            entry.insert(AudienceNames::read(tx, workspace).await?);
-        }
+        let names = match names.entry(workspace) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(AudienceNames::read(tx, workspace).await?),
+        };
+        *title = names.title(&export.job, None);
     }
-    Ok(Some(read))
+    Ok(())
+}
+
+/// The messages of these workspaces together.
+async fn messages_of(
+    page: &Page,
+    workspaces: &[Option<i32>],
+    today: i64,
+) -> Result<Option<RecentTotals>, StoreError> {
+    let mut all: Option<RecentTotals> = None;
+    for workspace in workspaces.iter().copied() {
+        let read = read_messages(page.app.clone(), workspace, today);
+        let totals = page.app.overview.messages.get_for(page, (workspace, today), read).await?;
+        all = Some(all.map_or(*totals, |all| all.plus(&totals)));
+    }
+    Ok(all)
 }
 
 async fn read_messages(
-    tx: &mut Tx,
-    scopes: &[Option<i32>],
+    app: App,
+    workspace: Option<i32>,
     today: i64,
-) -> Result<Option<RecentTotals>, StoreError> {
-    let mut sum = None;
-    for workspace in scopes.iter().copied() {
-        let totals = dispatch::totals_since(tx, workspace, today).await?;
-        sum = Some(sum.map_or(totals, |sum: RecentTotals| sum.plus(&totals)));
-    }
-    Ok(sum)
+) -> Result<RecentTotals, StoreError> {
+    let mut tx = app.request_queue.snapshot().await?;
+    let totals = dispatch::totals_since(&mut tx, workspace, today).await?;
+    tx.commit().await?;
+    Ok(totals)
 }
 
 #[cfg(test)]

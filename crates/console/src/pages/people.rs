@@ -5,6 +5,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::json;
+use url::form_urlencoded::Serializer;
 use uuid::Uuid;
 
 use super::first_rows;
@@ -23,6 +24,8 @@ const PAGE: usize = 50;
 #[serde(default)]
 pub struct SessionsQuery {
     before: Option<Uuid>,
+    /// Only sessions of this person.
+    person: Option<String>,
 }
 
 /// The person's own sessions; those of all people with the right for that.
@@ -31,8 +34,11 @@ pub async fn sessions(
     Query(query): Query<SessionsQuery>,
 ) -> Result<Response, PageError> {
     let sees_all = page.may(Right::SessionsManage);
+    let (person, user_id) =
+        if sees_all { (query.person.as_deref(), None) } else { page.viewer.owner() };
     let filter = session::Filter {
-        person: (!sees_all).then(|| page.viewer.name.clone()),
+        person: person.map(str::to_owned),
+        user_id,
         before: query.before,
         limit: PAGE as i64 + 1,
     };
@@ -40,9 +46,20 @@ pub async fn sessions(
     let found = session::list(&mut tx, page.app.clock.now_ms(), &filter).await?;
     tx.commit().await?;
     let (found, has_more) = first_rows(found, PAGE);
-    let older = found.last().filter(|_| has_more).map(|last| format!("?before={}", last.id));
-    let newer = query.before.map(|_| page.link("/people/sessions"));
-    let about = if sees_all { "Who is signed in." } else { "Where you are signed in." };
+    let address = |before: Option<Uuid>| {
+        let before = before.map(|before| ("before", before.to_string()));
+        let person = query.person.iter().map(|person| ("person", person.clone()));
+        let query =
+            Serializer::new(String::new()).extend_pairs(before).extend_pairs(person).finish();
+        page.link(&format!("/people/sessions?{query}"))
+    };
+    let older = found.last().filter(|_| has_more).map(|last| address(Some(last.id)));
+    let newer = query.before.map(|_| address(None));
+    let about = match (sees_all, &query.person) {
+        (true, Some(person)) => html! { "Where " (parts::name(person)) " is signed in." },
+        (true, None) => html! { "Who is signed in." },
+        (false, _) => html! { "Where you are signed in." },
+    };
     let content = html! {
         div.head {
             div.head-title {
@@ -139,9 +156,9 @@ fn browser(user_agent: &str) -> String {
 pub async fn end_session(page: Page, Path(id): Path<String>) -> Result<Response, PageError> {
     let id = Uuid::try_parse(&id).map_err(|_| PageError::NotFound)?;
     let app = &page.app;
-    let of_person = (!page.may(Right::SessionsManage)).then_some(page.viewer.name.as_str());
+    let viewer = (!page.may(Right::SessionsManage)).then_some(&page.viewer);
     let mut tx = app.request_queue.write().await?;
-    let Some(person) = session::end(&mut tx, id, of_person).await? else {
+    let Some(person) = session::end(&mut tx, id, viewer).await? else {
         return Err(PageError::NotFound);
     };
     let entry = page.audit("console.session_end", id.to_string(), json!({"person": person}));

@@ -5,35 +5,43 @@ use std::borrow::Cow;
 use axum::extract::State;
 use axum::http::header::SET_COOKIE;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use maud::{Markup, html};
 use serde_json::json;
 use url::form_urlencoded;
+use uuid::Uuid;
 
+use super::oidc;
 use crate::app::App;
 use crate::error::PageError;
 use crate::form::Form;
 use crate::link::{self, VALID_MINUTES};
 use crate::page::{Page, Theme};
-use crate::session::{self, Browser, THEME_COOKIE, ZONE_COOKIE};
+use crate::session::{self, Browser, NewSession, THEME_COOKIE, ZONE_COOKIE};
 use crate::{assets, layout, parts};
 use kit::log_limit::LogLimit;
 use kit::zones;
 use runtime::audit::{self, Entry};
+use store::{StoreError, Tx};
 
 static REJECTED: LogLimit = LogLimit::new();
 
 /// The page that takes the token of a link.
 pub async fn show(State(app): State<App>, head: Parts) -> Result<Response, PageError> {
-    let query = head.uri.query().unwrap_or_default().as_bytes();
-    let next = form_urlencoded::parse(query).find(|(name, _)| name == "next");
-    let next = next.map_or(Cow::Borrowed("/"), |(_, next)| next);
+    let next = next_of(&head.uri);
     let reason = match session::viewer(&app, &head).await? {
         Some(viewer) => Reason::SignedIn(viewer.name),
         None => Reason::SignedOut,
     };
     Ok(page(&app, &head.headers, &reason, path_of_console(&next)))
+}
+
+/// The page to return to, as an address names it; it may be one elsewhere.
+pub fn next_of(uri: &Uri) -> Cow<'_, str> {
+    let query = uri.query().unwrap_or_default().as_bytes();
+    let next = form_urlencoded::parse(query).find(|(name, _)| name == "next");
+    next.map_or(Cow::Borrowed("/"), |(_, next)| next)
 }
 
 /// Uses a link up, and begins a session. The session that the browser had ends.
@@ -66,9 +74,21 @@ pub async fn sign_in(
         drop(tx);
         return Ok(failed());
     };
-    let replaced = former.map(|former| former.session_id);
-    if let Some(replaced) = replaced {
-        session::end(&mut tx, replaced, None).await?;
+    let former = former.map(|former| former.session_id);
+    let cookie = begin_session(&app, &mut tx, former, &new).await?;
+    tx.commit().await?;
+    Ok(([(SET_COOKIE, cookie)], to(&app, next)).into_response())
+}
+
+/// Ends the session that the browser had, and records the new one; returns its cookie.
+pub async fn begin_session(
+    app: &App,
+    tx: &mut Tx,
+    former: Option<Uuid>,
+    new: &NewSession,
+) -> Result<HeaderValue, StoreError> {
+    if let Some(former) = former {
+        session::end(tx, former, None).await?;
     }
     let session = &new.session;
     let entry = Entry {
@@ -80,13 +100,11 @@ pub async fn sign_in(
         details: json!({
             "method": session.method,
             "user_agent": session.user_agent,
-            "replaced_session": replaced,
+            "replaced_session": former,
         }),
     };
-    audit::record(&mut tx, session.created_at, &entry).await?;
-    tx.commit().await?;
-    let cookie = session::session_cookie(&app.config, &new.secret);
-    Ok(([(SET_COOKIE, cookie)], to(&app, next)).into_response())
+    audit::record(tx, session.created_at, &entry).await?;
+    Ok(session::session_cookie(&app.config, &new.secret))
 }
 
 /// Ends the session of the browser.
@@ -135,7 +153,8 @@ pub async fn set_preferences(page: Page, form: Form) -> Result<Response, PageErr
     Ok(response)
 }
 
-fn to(app: &App, path: &str) -> Response {
+/// Sends the browser to a path of the console.
+pub fn to(app: &App, path: &str) -> Response {
     Redirect::to(&format!("{}{path}", app.base_path)).into_response()
 }
 
@@ -147,7 +166,7 @@ fn token(form: &Form) -> &str {
 
 /// A path of the console that a request names, below the base path; `/` for everything that a browser
 /// could read as an address elsewhere.
-fn path_of_console(text: &str) -> &str {
+pub fn path_of_console(text: &str) -> &str {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     let is_path = text.starts_with('/') && !text.starts_with("//");
     // Below a base path, they would lead to another program.
@@ -185,7 +204,12 @@ fn content(app: &App, title: &str, reason: &Reason, next: &str) -> Markup {
                     " minutes, or it is not complete."
                 },
                 Reason::SignedOut => p.muted {
-                    "You need a sign-in link. It works once, for " (VALID_MINUTES) " minutes."
+                    @if app.oidc.is_some() {
+                        "Sign in with your account, or with a link. A link works once, for "
+                    } @else {
+                        "You need a sign-in link. It works once, for "
+                    }
+                    (VALID_MINUTES) " minutes."
                 },
                 Reason::SignedIn(name) => p.muted {
                     "You are signed in as " (parts::name(name)) ". A link signs you in again, with \
@@ -193,6 +217,7 @@ fn content(app: &App, title: &str, reason: &Reason, next: &str) -> Markup {
                 },
             }
         }
+        (oidc::button(app, next))
         p { "To create a link, run this where Longshore runs:" }
         pre.code { "longshore console link" }
         form.field method="post" id="sign-in" action=(link("/sign-in")) {
@@ -202,7 +227,7 @@ fn content(app: &App, title: &str, reason: &Reason, next: &str) -> Markup {
                 input.input name="token" required autocomplete="off" spellcheck="false"
                     maxlength="1000";
             }
-            button.button.primary type="submit" { "Sign in" }
+            button.button.primary[app.oidc.is_none()] type="submit" { "Sign in" }
         }
         p.muted.small {
             "If you cannot run it, ask an operator for a link: "

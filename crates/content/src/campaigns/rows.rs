@@ -19,6 +19,14 @@ pub async fn stored(tx: &mut Tx, workspace: i32) -> Result<Vec<Campaign>, StoreE
     .bind(workspace).fetch_all(c).await?))
 }
 
+/// The ids and names of all campaigns and Canvases of a workspace, by name.
+pub async fn names(tx: &mut Tx, workspace: i32) -> Result<Vec<(Uuid, String)>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT id, name FROM campaigns WHERE workspace_id = $1 ORDER BY name, number",
+    )
+    .bind(workspace).fetch_all(c).await?))
+}
+
 /// The campaigns and Canvases that depend on purchases: those with a trigger and those with a
 /// conversion window. May include a few others.
 pub async fn triggered_by_purchases(

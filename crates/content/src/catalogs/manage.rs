@@ -18,9 +18,10 @@ use crate::app::App;
 use gateway::formats::{Errors, List, Success, SuccessText};
 use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::{
-    self, Access, ApiError, Caller, IdempotencyKey, JsonText, NoFields, Operation, Routes, fields,
-    parameter,
+    self, Access, ApiError, Caller, IdempotencyKey, JsonText, NoFields, Operation, Recording,
+    Routes, fields, parameter,
 };
+use runtime::audit::Change;
 use store::documents::parsed;
 use store::{StoreError, Tx};
 
@@ -222,13 +223,14 @@ async fn create(
         return Err(ApiError::Conflict(NAME_EXISTS.into()));
     }
     inserted?;
-    let fields = json!({ "after": { "fields": fields.len() } });
-    caller.record(&mut turn.tx, now, ("catalog.create", &*name), fields).await?;
+    let details = json!({ "after": { "fields": fields.len() } });
+    let change = Change::new("catalog.create", &*name, details);
+    let recording = caller.record(&mut turn.tx, now, change).await?;
     let response =
         turn.commit(StoredResponse::json(StatusCode::CREATED, &Success::default())?).await?;
     tracing::info!(catalog = name, "catalog created");
     known::evict(&app, workspace);
-    Ok(response)
+    Ok(response.recorded(recording))
 }
 
 fn describe_delete() -> Operation {
@@ -248,18 +250,18 @@ async fn remove(
     Extension(caller): Extension<Caller>,
     path: Names,
     _: NoFields,
-) -> Result<(StatusCode, axum::Json<Success>), ApiError> {
+) -> Result<(StatusCode, Recording, axum::Json<Success>), ApiError> {
     let ((name, _), workspace) = (names(path), caller.workspace.id);
     let mut tx = app.request_queue.write().await?;
     let catalog = find(&mut tx, workspace, &name).await?;
     rows::lock(&mut tx, &[catalog.id]).await?;
     rows::delete(&mut tx, catalog.id).await?;
-    let change = ("catalog.delete", &*name);
-    caller.record(&mut tx, app.clock.now_ms(), change, json!({})).await?;
+    let change = Change::new("catalog.delete", &*name, json!({}));
+    let recording = caller.record(&mut tx, app.clock.now_ms(), change).await?;
     tx.commit().await?;
     tracing::info!(catalog = name, "catalog deleted");
     known::evict(&app, workspace);
-    Ok((StatusCode::ACCEPTED, axum::Json(Success::default())))
+    Ok((StatusCode::ACCEPTED, recording, axum::Json(Success::default())))
 }
 
 // Items --------------------------------------------------------------------------------------

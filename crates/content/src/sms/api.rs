@@ -16,6 +16,7 @@ use gateway::openapi::Tag;
 use gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields,
 };
+use runtime::audit::Change;
 
 const PERMISSION: &str = "sms.invalid_phone_numbers.remove";
 
@@ -60,13 +61,12 @@ async fn remove(
     };
     let removed = rows::remove(&mut turn.tx, caller.workspace.id, &phone_numbers.0).await?;
     // Not the numbers, which are those of users.
-    let change = ("invalid_numbers.remove", "");
-    let details = json!({ "removed": removed });
-    caller.record(&mut turn.tx, app.clock.now_ms(), change, details).await?;
+    let change = Change::new("invalid_numbers.remove", "", json!({ "removed": removed }));
+    let recording = caller.record(&mut turn.tx, app.clock.now_ms(), change).await?;
     let response =
         turn.commit(StoredResponse::json(StatusCode::CREATED, &Success::default())?).await?;
     tracing::info!(removed, "phone numbers removed from the list of invalid numbers");
-    Ok(response)
+    Ok(response.recorded(recording))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::sample::{self, SampleSpec};
 use crate::app::App;
 use crate::archive::Shape;
 use crate::request::RequestedUsers;
-use crate::{api, plan};
+use crate::{create, plan};
 use gateway::ApiError;
 
 /// Users of a segment or an audience.
@@ -40,7 +40,7 @@ pub(crate) async fn sample_users(
 ) -> Result<SegmentSample, ApiError> {
     let turn = app.dry_runs.estimates.wait(workspace).await?;
     let mut tx = app.request_queue.snapshot().await?;
-    let (_, audience, segment_id) = api::resolve(&mut tx, workspace, users).await?;
+    let (_, audience, segment_id) = create::resolve(&mut tx, workspace, users).await?;
     let scope = plan::scope(&mut tx, workspace, &audience, segment_id).await;
     let scope = scope.map_err(api_error)?;
     let has_condition = scope.matcher.is_some();

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::IdempotencyKey;
 use super::rows::{self, Claim, Finished, NewClaim};
-use crate::ApiError;
 use crate::app::App;
+use crate::{ApiError, Recording};
 use kit::clock::{hours, millis};
 use kit::log_limit::LogLimit;
 use store::batches::Batches;
@@ -187,8 +187,8 @@ pub struct StoredResponse {
     pub status: StatusCode,
     /// JSON.
     pub body: String,
-    /// Whether it is that of an earlier request.
-    pub is_replay: bool,
+    /// What was done about the entry in the audit log.
+    recording: Option<Recording>,
 }
 
 /// A replay equals the first response.
@@ -200,25 +200,31 @@ impl PartialEq for StoredResponse {
 
 impl Eq for StoredResponse {}
 
-/// In the extensions of a response that repeats an earlier one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct IsReplay;
-
 impl StoredResponse {
+    /// With a body that is JSON.
+    pub fn new(status: StatusCode, body: String) -> Self {
+        Self { status, body, recording: None }
+    }
+
     /// With a body serialized as JSON.
     pub fn json(status: StatusCode, body: &impl Serialize) -> Result<Self, ApiError> {
-        Ok(Self { status, body: super::to_json(body)?, is_replay: false })
+        Ok(Self::new(status, super::to_json(body)?))
+    }
+
+    /// With what the handler has done about its entry in the audit log.
+    pub fn recorded(self, recording: Recording) -> Self {
+        Self { recording: Some(recording), ..self }
     }
 }
 
 impl IntoResponse for StoredResponse {
     fn into_response(self) -> Response {
         let json = HeaderValue::from_static("application/json");
-        let mut response = (self.status, [(header::CONTENT_TYPE, json)], self.body).into_response();
-        if self.is_replay {
-            response.extensions_mut().insert(IsReplay);
+        let response = (self.status, [(header::CONTENT_TYPE, json)], self.body);
+        match self.recording {
+            Some(recording) => (recording, response).into_response(),
+            None => response.into_response(),
         }
-        response
     }
 }
 
@@ -231,7 +237,8 @@ fn first_response(body: &[u8], found: &mut Claim) -> Result<Option<StoredRespons
     }
     let Some((status, body)) = found.status.zip(found.answer.take()) else { return Ok(None) };
     count("repeated");
-    Ok(Some(StoredResponse { status: status_code(status)?, body, is_replay: true }))
+    // The first response is recorded.
+    Ok(Some(StoredResponse::new(status_code(status)?, body).recorded(Recording::Settled)))
 }
 
 /// Creates a claim within the transaction of its effect, or returns the existing state. If another

@@ -12,6 +12,7 @@ use super::{Workspace, key_rows};
 use crate::app::App;
 use kit::clock::{Clock, format_seconds, serialize_optional_time, serialize_time};
 use kit::retry::Retry;
+use kit::words::nearest;
 use runtime::credentials::revoked::{self, SecretKind};
 use runtime::credentials::{Credential, FindError, Hash, hash, random_secret};
 use store::{StoreError, Tx};
@@ -177,7 +178,7 @@ impl KeyInfo {
 pub enum KeyError {
     #[error("a name must have 1 to 100 characters and no control characters")]
     Name,
-    #[error("unknown permission: {0}; expected one of {list}", list = PERMISSIONS.join(", "))]
+    #[error("unknown permission: {0}; {expected}", expected = expected(.0))]
     Permission(String),
     #[error("a key needs at least one permission: {list}", list = PERMISSIONS.join(", "))]
     NoPermissions,
@@ -202,6 +203,14 @@ pub enum KeyError {
     Unknown(String),
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// What to use in place of an unknown permission.
+fn expected(unknown: &str) -> String {
+    match nearest(unknown, PERMISSIONS.iter().copied()) {
+        Some(similar) => format!("did you mean {similar}?"),
+        None => format!("expected one of {}", PERMISSIONS.join(", ")),
+    }
 }
 
 impl Retry for KeyError {
@@ -312,7 +321,9 @@ mod tests {
         assert!(check_permissions(&[]).is_err());
         let error = check_permissions(&names(&["users.track", "users.trak"])).unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("users.trak;") && text.contains("messages.send"), "{text}");
+        assert!(text.contains("users.trak;") && text.contains("users.track?"), "{text}");
+        let error = check_permissions(&names(&["everything"])).unwrap_err().to_string();
+        assert!(error.contains("everything;") && error.contains("messages.send"), "{error}");
         assert!(check_secret("nineteen-characters").is_err());
         assert!(check_secret("twenty-characters-ok").is_ok());
         assert!(check_secret("twenty characters, not ok").is_err());

@@ -58,7 +58,11 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     });
     match stored.await {
         Ok(()) => Outcome::Sent,
-        Err(failed) if failed.can_retry => Outcome::Later { reason: failed.reason, after: None },
+        Err(failed) if failed.is_busy => Outcome::Later { reason: failed.reason, after: None },
+        // The commit may have arrived.
+        Err(failed) if failed.can_retry => {
+            Outcome::NoResponse { reason: failed.reason, after: None }
+        }
         Err(failed) => Outcome::Failed(failed.reason),
     }
 }

@@ -14,18 +14,22 @@ pub fn outcome(response: &HttpResponse) -> Outcome {
     }
     let is_temporary = status.is_server_error()
         || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
-    if is_temporary {
-        Outcome::Later { reason: response.summary(), after: response.retry_after }
+    let after = response.retry_after;
+    // From a proxy that got no valid response from the receiver.
+    if matches!(status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT) {
+        Outcome::NoResponse { reason: response.summary(), after }
+    } else if is_temporary {
+        Outcome::Later { reason: response.summary(), after }
     } else {
         Outcome::Failed(response.summary())
     }
 }
 
-/// The outcome of a request without a response. The receiver may have accepted it, so it is
-/// repeated with the same id.
+/// The outcome of a request without a response.
 pub fn no_response(error: RequestError) -> Outcome {
     match error {
         RequestError::Refused(reason) => Outcome::Failed(reason),
-        RequestError::Failed(reason) => Outcome::Later { reason, after: None },
+        RequestError::NotSent(reason) => Outcome::Later { reason, after: None },
+        RequestError::NoResponse(reason) => Outcome::NoResponse { reason, after: None },
     }
 }

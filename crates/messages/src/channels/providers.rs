@@ -199,10 +199,11 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     };
     let answer = match app.sender.request(request, &app.clock).await {
         Ok(answer) => answer,
-        Err(RequestError::Refused(reason) | RequestError::Failed(reason)) => return later(reason),
+        Err(RequestError::Refused(reason)) => return later(reason),
+        Err(error) => return http::no_response(error),
     };
     let outcome = http::outcome(&answer);
-    if matches!(outcome, Outcome::Later { .. }) {
+    if matches!(outcome, Outcome::Later { .. } | Outcome::NoResponse { .. }) {
         return outcome;
     }
     let response = read_response(answer.status, &answer.body);

@@ -26,6 +26,8 @@ struct State<T> {
 pub struct WriteError {
     pub reason: String,
     pub can_retry: bool,
+    /// Whether the row was certainly not written.
+    pub is_busy: bool,
 }
 
 impl<T> Clone for WriteBatcher<T> {
@@ -59,7 +61,8 @@ impl<T: Send + 'static> WriteBatcher<T> {
             tokio::spawn(async move { batcher.work(write).await });
         }
         result.await.unwrap_or_else(|_| {
-            Err(WriteError { reason: "the write failed".into(), can_retry: true })
+            let reason = "the write failed".into();
+            Err(WriteError { reason, can_retry: true, is_busy: false })
         })
     }
 
@@ -86,6 +89,7 @@ impl<T: Send + 'static> WriteBatcher<T> {
             let written = write(rows).await.map_err(|error| WriteError {
                 reason: error.to_string(),
                 can_retry: error.can_retry(),
+                is_busy: store::is_busy(&error),
             });
             for done in callers {
                 // The caller may no longer wait.

@@ -3,7 +3,9 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{State, console_rows, message_rows, part_rows, rows, summary_rows, telemetry};
+use super::{
+    State, console_rows, message_rows, part_rows, rows, summary_rows, telemetry, uncertain_rows,
+};
 use crate::order::Order;
 use kit::clock::format_time;
 use runtime::kinds;
@@ -39,7 +41,7 @@ pub(super) async fn end_early(
     claims::withdraw(tx, kinds::DISPATCH_PLAN, id).await?;
     // No later worker has these parts, so their messages are marked here.
     for part in part_rows::withdraw_unheld(tx, id).await? {
-        message_rows::mark_uncertain(tx, id, part, now).await?;
+        uncertain_rows::mark_lost(tx, id, part, now).await?;
     }
     if !is_ended {
         return Ok(false);
@@ -56,9 +58,11 @@ pub(super) async fn end_early(
 }
 
 /// Cancels a dispatch: messages that a worker has handed to their channel are still sent, and no
-/// others. Returns whether it had not already ended.
-pub async fn cancel(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
-    end_early(tx, id, State::Cancelled, None).await
+/// others. Returns the state before; none if it had already ended.
+pub async fn cancel(tx: &mut Tx, id: Uuid) -> Result<Option<State>, StoreError> {
+    let before = rows::lock_state(tx, id).await?;
+    let is_cancelled = end_early(tx, id, State::Cancelled, None).await?;
+    Ok(before.filter(|_| is_cancelled))
 }
 
 /// Settles a part of a dispatch that has ended, once none of its messages are in flight: its last

@@ -46,6 +46,29 @@ text_enum! {
     }
 }
 
+impl WhyNot {
+    /// The sentence of docs/reference/api/user-messages.md.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::InProgress => "Not all users of the dispatch have been checked yet",
+            Self::Failed | Self::Cancelled => "The dispatch ended before it reached all users",
+            Self::NotListed => "The request named other users",
+            Self::CreatedLater => "The user was created after the dispatch began",
+            Self::NotInAudience => "The user does not match the segment or the audience",
+            Self::ControlGroup => "The user is in the global control group",
+            Self::Unsubscribed => "The subscription does not allow the message of this channel",
+            Self::NoAddress => {
+                "The user has no email address, phone number or push token for this channel"
+            }
+            Self::Capped => "Frequency capping did not allow another message by this channel",
+            Self::Unreadable => "The stored user is damaged",
+            Self::Deleted => {
+                "The campaign, the segment or the settings of the channels no longer exist"
+            }
+        }
+    }
+}
+
 /// A reason that applies now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Explanation {
@@ -173,5 +196,21 @@ fn by_exclusion(exclusion: Exclusion) -> Option<WhyNot> {
         Exclusion::OtherWave => None,
         Exclusion::NotInAudience => Some(WhyNot::NotInAudience),
         Exclusion::ControlGroup => Some(WhyNot::ControlGroup),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_those_of_the_documentation() {
+        let page = include_str!("../../../../docs/reference/api/user-messages.md");
+        let page = page.replace('`', "");
+        for why in WhyNot::ALL {
+            let sentence = why.in_words();
+            let row = page.lines().find(|line| line.starts_with('|') && line.contains(sentence));
+            assert!(row.expect(sentence).contains(why.name()), "{sentence}");
+        }
     }
 }

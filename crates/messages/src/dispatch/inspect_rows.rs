@@ -3,7 +3,6 @@
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::recipient_rows::MAX_SCANNED_MESSAGES;
 use gateway::workspaces::Channel;
 use store::{StoreError, Tx, from_row, on};
 
@@ -28,9 +27,13 @@ pub struct Reason {
 from_row! { Reason { channel, state, reason, messages, counted_messages } }
 
 /// The most frequent reasons of a dispatch's messages, by channel and state, of the latest
-/// [`MAX_COUNTED_MESSAGES`] messages that have one, among the latest [`MAX_SCANNED_MESSAGES`]. Open
-/// messages of a dispatch that ended early are `cancelled`.
-pub async fn reasons(tx: &mut Tx, dispatch: Uuid) -> Result<Vec<Reason>, StoreError> {
+/// [`MAX_COUNTED_MESSAGES`] messages that have one, among the latest `max_scanned`. Open messages of
+/// a dispatch that ended early are `cancelled`.
+pub async fn reasons(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    max_scanned: i64,
+) -> Result<Vec<Reason>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT channel, state, reason, messages, counted_messages
          FROM (SELECT channel, state, reason, count(*) AS messages,
@@ -48,6 +51,6 @@ pub async fn reasons(tx: &mut Tx, dispatch: Uuid) -> Result<Vec<Reason>, StoreEr
                GROUP BY channel, state, reason) AS counted
          WHERE rank <= $3 ORDER BY channel, state, rank",
     )
-    .bind(dispatch).bind(MAX_COUNTED_MESSAGES).bind(MAX_SHOWN_REASONS).bind(MAX_SCANNED_MESSAGES)
+    .bind(dispatch).bind(MAX_COUNTED_MESSAGES).bind(MAX_SHOWN_REASONS).bind(max_scanned)
     .fetch_all(c).await?))
 }

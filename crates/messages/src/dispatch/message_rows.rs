@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::part_rows::Part;
 use super::state::RowState;
+use super::uncertain_rows::LOST_WORKER;
 use gateway::workspaces::Channel;
 use runtime::outbound::stored_text;
 use store::{StoreError, Tx, execute, from_row, insert_rows, on, to_json};
@@ -74,13 +75,17 @@ pub(super) struct Settled {
     pub next_at: Option<i64>,
     pub sent_at: Option<i64>,
     pub reason: Option<String>,
+    /// Whether this attempt may have arrived although it was not accepted. A message stays marked
+    /// until one is accepted.
+    pub may_have_been_sent: bool,
 }
 
 impl Settled {
     /// A message that ended, with the reason in its stored form.
     pub fn ended(service_id: Uuid, channel: Channel, state: RowState, why: Option<String>) -> Self {
         let reason = why.map(|why| stored_text(&why));
-        Self { service_id, channel, state, next_at: None, sent_at: None, reason }
+        let (next_at, sent_at, may_have_been_sent) = (None, None, false);
+        Self { service_id, channel, state, next_at, sent_at, reason, may_have_been_sent }
     }
 }
 
@@ -104,6 +109,8 @@ pub(super) async fn settle(
             let sent: Vec<Option<i64>> = settled.iter().map(|message| message.sent_at).collect();
             let reasons: Vec<Option<&str>> =
                 settled.iter().map(|message| message.reason.as_deref()).collect();
+            let uncertain: Vec<bool> =
+                settled.iter().map(|message| message.may_have_been_sent).collect();
             sqlx::query_as(
                 // The limit forces an index lookup for each message; without it, the planner scans
                 // all messages while there are no statistics. IS TRUE forces the index by users:
@@ -115,11 +122,15 @@ pub(super) async fn settle(
                 // for each.
                 "UPDATE messages
                  SET state = new.state, attempts = messages.attempts + 1, next_at = new.next_at,
-                     sent_at = new.sent_at, reason = new.reason
+                     sent_at = new.sent_at, reason = new.reason,
+                     may_have_been_sent = new.state <> 'sent'
+                         AND (messages.may_have_been_sent OR new.is_uncertain
+                              OR COALESCE(messages.reason, '') = $10)
                  FROM (SELECT found.location, settled.*
                        FROM unnest($3::uuid[], $4::text[], $5::text[], $6::bigint[],
-                                   $7::bigint[], $8::text[])
-                            AS settled (service_id, channel, state, next_at, sent_at, reason)
+                                   $7::bigint[], $8::text[], $9::boolean[])
+                            AS settled (service_id, channel, state, next_at, sent_at, reason,
+                                        is_uncertain)
                        CROSS JOIN LATERAL (
                            SELECT ctid AS location FROM messages
                            WHERE workspace_id = $1 AND service_id = settled.service_id
@@ -138,6 +149,8 @@ pub(super) async fn settle(
             .bind(next)
             .bind(sent)
             .bind(reasons)
+            .bind(uncertain)
+            .bind(LOST_WORKER)
             .fetch_all(&mut **tx)
             .await?
         }
@@ -146,8 +159,9 @@ pub(super) async fn settle(
                 .iter()
                 .map(|message| {
                     let (channel, state) = (message.channel.name(), message.state.name());
-                    let reason = message.reason.as_deref();
-                    (message.service_id, channel, state, message.next_at, message.sent_at, reason)
+                    let (next_at, sent_at) = (message.next_at, message.sent_at);
+                    let (reason, uncertain) = (&message.reason, message.may_have_been_sent);
+                    (message.service_id, channel, state, next_at, sent_at, reason, uncertain)
                 })
                 .collect();
             sqlx::query_as(
@@ -155,11 +169,14 @@ pub(super) async fn settle(
                 // messages of the workspace.
                 "UPDATE messages
                  SET state = new.state, attempts = messages.attempts + 1, next_at = new.next_at,
-                     sent_at = new.sent_at, reason = new.reason
+                     sent_at = new.sent_at, reason = new.reason,
+                     may_have_been_sent = new.state <> 'sent'
+                         AND (messages.may_have_been_sent OR new.is_uncertain
+                              OR COALESCE(messages.reason, '') = $4)
                  FROM (SELECT $1 AS workspace_id, unhex(value ->> 0, '-') AS service_id,
                               $2 AS dispatch_id, value ->> 1 AS channel, value ->> 2 AS state,
                               value ->> 3 AS next_at, value ->> 4 AS sent_at,
-                              value ->> 5 AS reason
+                              value ->> 5 AS reason, value ->> 6 AS is_uncertain
                        FROM json_each($3) LIMIT -1 OFFSET 0) AS new
                  WHERE messages.workspace_id = new.workspace_id
                    AND messages.service_id = new.service_id
@@ -172,6 +189,7 @@ pub(super) async fn settle(
             .bind(workspace)
             .bind(dispatch)
             .bind(to_json(&rows)?)
+            .bind(LOST_WORKER)
             .fetch_all(&mut **tx)
             .await?
         }
@@ -221,7 +239,11 @@ pub(super) async fn next_open(
 
 /// Locks the messages of a part that have no outcome, in the order in which [`settle`] and reports
 /// change them: a worker that lost the part may still store outcomes. SQLite has one writer anyway.
-async fn lock_unsettled(tx: &mut Tx, dispatch: Uuid, part: i64) -> Result<(), StoreError> {
+pub(super) async fn lock_unsettled(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    part: i64,
+) -> Result<(), StoreError> {
     if let Tx::Postgres(tx) = tx {
         sqlx::query(
             "SELECT 1 FROM messages
@@ -237,7 +259,7 @@ async fn lock_unsettled(tx: &mut Tx, dispatch: Uuid, part: i64) -> Result<(), St
     Ok(())
 }
 
-/// Gives up the open messages of a part, except that [`MAY_HAVE_BEEN_SENT`] stays their reason;
+/// Gives up the open messages of a part, except that [`LOST_WORKER`] stays their reason;
 /// returns their channels.
 pub(super) async fn fail_open(
     tx: &mut Tx,
@@ -252,37 +274,7 @@ pub(super) async fn fail_open(
          WHERE dispatch_id = $1 AND part = $2 AND state IN ('pending', 'waiting')
          RETURNING channel",
     )
-    .bind(dispatch).bind(part).bind(reason).bind(MAY_HAVE_BEEN_SENT).fetch_all(c).await?))
-}
-
-/// The reason of messages whose last worker may have sent them without storing their outcome
-/// (docs/runbooks/stop-a-wrong-send.md).
-pub(super) const MAY_HAVE_BEEN_SENT: &str =
-    "its worker was lost or stopped: the message may have been sent";
-
-/// Gives this reason to the messages of a part that its last worker may have sent without storing
-/// it: all without an outcome, except those whose next attempt is not due. It stays until a worker
-/// stores an outcome, also if the message is given up before that.
-pub(super) async fn mark_uncertain(
-    tx: &mut Tx,
-    dispatch: Uuid,
-    part: i64,
-    now: i64,
-) -> Result<(), StoreError> {
-    lock_unsettled(tx, dispatch, part).await?;
-    execute!(
-        tx,
-        sqlx::query(
-            "UPDATE messages SET reason = $3
-             WHERE dispatch_id = $1 AND part = $2 AND state IN ('pending', 'waiting', 'cancelled')
-               AND COALESCE(next_at, 0) <= $4",
-        )
-        .bind(dispatch)
-        .bind(part)
-        .bind(MAY_HAVE_BEEN_SENT)
-        .bind(now)
-    );
-    Ok(())
+    .bind(dispatch).bind(part).bind(reason).bind(LOST_WORKER).fetch_all(c).await?))
 }
 
 /// Gives up the open messages of a part whose dispatch ended early. Those of parts without a worker

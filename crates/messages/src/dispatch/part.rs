@@ -22,7 +22,7 @@ use super::part_rows::{self, Part, Recipients};
 use super::send::{self, Ready};
 use super::settle;
 use super::state::{Counts, RowState, State};
-use super::{Engine, ending, rows, telemetry};
+use super::{Engine, ending, rows, telemetry, uncertain_rows};
 use crate::app::App;
 use kit::fail_point;
 use kit::retry::{self, Retry as _, TimedRetries};
@@ -145,7 +145,7 @@ async fn mark_uncertain(app: &App, claim: &Claim) -> Result<(), DispatchError> {
     rows::lock_open(&mut tx, part.dispatch_id).await?;
     claims::extend(&mut tx, claim, app.config.lease()).await?;
     let (id, now) = (part.dispatch_id, app.clock.now_ms());
-    message_rows::mark_uncertain(&mut tx, id, part.number, now).await?;
+    uncertain_rows::mark_lost(&mut tx, id, part.number, now).await?;
     Ok(tx.commit().await?)
 }
 

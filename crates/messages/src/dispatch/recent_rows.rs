@@ -7,8 +7,8 @@ use store::{StoreError, Tx, from_row, on};
 
 /// How many of the latest dispatches are read, and how many of their parts, so that no history and
 /// no large send makes it slow.
-const MAX_DISPATCHES: i64 = 5_000;
-const MAX_PARTS: i64 = 20_000;
+const MAX_DISPATCHES: i64 = 1_000;
+const MAX_PARTS: i64 = 5_000;
 
 /// What the latest dispatches sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::message_rows::MAY_HAVE_BEEN_SENT;
 use super::sent_to::ShownRecipients;
-use super::state::MessageOutcome;
+use super::state::{MessageOutcome, OutcomeFilter};
+use super::uncertain_rows::MAY_HAVE_BEEN_SENT;
 use crate::order::{Kind, PastRecipients};
 use gateway::workspaces::Channel;
 use store::{StoreError, Tx, from_row, on};
@@ -19,7 +19,7 @@ use store::{StoreError, Tx, from_row, on};
 const MAX_PARTS: usize = 20;
 
 /// Maximum number of messages that are read to summarize a dispatch, in about a second.
-pub(super) const MAX_SCANNED_MESSAGES: i64 = 1_000_000;
+pub const MAX_SCANNED_MESSAGES: i64 = 1_000_000;
 
 /// A position in the messages of a dispatch. It never changes for a message, whatever its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,10 +65,12 @@ pub struct RecipientMessage {
     pub next_at: Option<i64>,
     pub sent_at: Option<i64>,
     pub reason: Option<String>,
+    pub may_have_been_sent: bool,
 }
 from_row! {
     RecipientMessage {
         part, service_id, channel, state, attempts, created_at, next_at, sent_at, reason,
+        may_have_been_sent,
     }
 }
 
@@ -92,23 +94,24 @@ pub struct RecipientPage {
     pub next: Option<RecipientPosition>,
 }
 
-/// Messages of a dispatch after a position, with one of these outcomes; all if there are none. A
-/// page may have fewer than `limit` messages, or none, although others follow.
+/// Messages of a dispatch after a position that one of the filters selects; all if there are no
+/// filters. A page may have fewer than `limit` messages, or none, although others follow.
 pub async fn page(
     tx: &mut Tx,
     dispatch: Uuid,
-    (outcomes, ended_early): (&[MessageOutcome], bool),
+    (filters, ended_early): (&[OutcomeFilter], bool),
     mut after: RecipientPosition,
     limit: i64,
 ) -> Result<RecipientPage, StoreError> {
-    let outcomes = if outcomes.is_empty() { &MessageOutcome::ALL[..] } else { outcomes };
-    let states = state_list(outcomes, ended_early);
+    let filters = if filters.is_empty() { &OutcomeFilter::ALL[..] } else { filters };
+    let is_selected = condition(filters, ended_early);
     // Part by part, because the index is by parts: none has too many messages to sort.
     let sql = format!(
-        "SELECT part, service_id, channel, state, attempts, created_at, next_at, sent_at, reason
+        "SELECT part, service_id, channel, state, attempts, created_at, next_at, sent_at, reason,
+                {MAY_HAVE_BEEN_SENT} AS may_have_been_sent
          FROM messages
          WHERE dispatch_id = $1 AND part = $2 AND (service_id, channel) > ($3, $4)
-           AND state IN ({states})
+           AND {is_selected}
          ORDER BY service_id, channel LIMIT $5"
     );
     let mut messages: Vec<RecipientMessage> = Vec::new();
@@ -133,53 +136,57 @@ pub async fn page(
     Ok(RecipientPage { messages, next: Some(after) })
 }
 
-/// The states of rows, as a list in SQL. Never empty.
-fn state_list(outcomes: &[MessageOutcome], ended_early: bool) -> String {
-    let states = outcomes.iter().flat_map(|outcome| outcome.row_states(ended_early));
-    let mut list: Vec<String> = states.map(|state| format!("'{state}'")).collect();
-    if list.is_empty() {
-        list.push("NULL".to_owned());
+/// Whether one of the filters selects a message, as a condition on its row.
+fn condition(filters: &[OutcomeFilter], ended_early: bool) -> String {
+    let outcomes = filters.iter().filter_map(|filter| filter.outcome());
+    let states = outcomes.flat_map(|outcome| outcome.row_states(ended_early));
+    let mut states: Vec<String> = states.map(|state| format!("'{state}'")).collect();
+    if states.is_empty() {
+        states.push("NULL".to_owned());
     }
-    list.join(", ")
+    let states = format!("state IN ({})", states.join(", "));
+    if filters.contains(&OutcomeFilter::MayHaveBeenSent) {
+        format!("({states} OR {MAY_HAVE_BEEN_SENT})")
+    } else {
+        states
+    }
 }
 
 /// Number of a dispatch's messages by outcome.
 pub struct CountedOutcomes {
     pub by_outcome: Vec<(MessageOutcome, i64)>,
-    /// Those of the cancelled and failed ones that a lost worker may have sent.
+    /// Those that were not accepted, as far as is known, but may have been sent.
     pub may_have_been_sent: i64,
 }
 
-/// Counts a dispatch's messages; none if it has more than [`MAX_SCANNED_MESSAGES`].
+/// Counts a dispatch's messages; none if it has more than `max_messages`.
 pub async fn count_outcomes(
     tx: &mut Tx,
     dispatch: Uuid,
     ended_early: bool,
+    max_messages: i64,
 ) -> Result<Option<CountedOutcomes>, StoreError> {
     // The order forces the index by dispatches.
-    let rows: Vec<(String, i64, i64)> = on!(tx, c => sqlx::query_as(
-        "SELECT state, count(*), count(CASE WHEN reason = $3 THEN 1 END)
-         FROM (SELECT state, reason FROM messages
+    let sql = AssertSqlSafe(format!(
+        "SELECT state, count(*), count(CASE WHEN {MAY_HAVE_BEEN_SENT} THEN 1 END)
+         FROM (SELECT state, reason, may_have_been_sent FROM messages
                WHERE dispatch_id = $1 ORDER BY part LIMIT $2) AS scanned
-         GROUP BY state",
-    )
-    .bind(dispatch).bind(MAX_SCANNED_MESSAGES + 1).bind(MAY_HAVE_BEEN_SENT).fetch_all(c).await?);
-    if rows.iter().map(|(_, count, _)| count).sum::<i64>() > MAX_SCANNED_MESSAGES {
+         GROUP BY state"
+    ));
+    let rows: Vec<(String, i64, i64)> = on!(tx, c => sqlx::query_as(sql)
+        .bind(dispatch).bind(max_messages + 1).fetch_all(c).await?);
+    if rows.iter().map(|(_, count, _)| count).sum::<i64>() > max_messages {
         return Ok(None);
     }
-    let with_outcome = |outcome: MessageOutcome| {
-        let has_outcome =
-            move |state: &str| MessageOutcome::from_row(state, ended_early) == Some(outcome);
-        rows.iter().filter(move |(state, ..)| has_outcome(state))
-    };
     let count = |outcome| -> (MessageOutcome, i64) {
-        (outcome, with_outcome(outcome).map(|(_, count, _)| count).sum())
+        let has_outcome =
+            |state: &str| MessageOutcome::from_row(state, ended_early) == Some(outcome);
+        let with_outcome = rows.iter().filter(|(state, ..)| has_outcome(state));
+        (outcome, with_outcome.map(|(_, count, _)| count).sum())
     };
-    let given_up = [MessageOutcome::Cancelled, MessageOutcome::Failed];
-    let given_up = given_up.into_iter().flat_map(with_outcome);
     Ok(Some(CountedOutcomes {
         by_outcome: MessageOutcome::ALL.map(count).into(),
-        may_have_been_sent: given_up.map(|(_, _, uncertain)| uncertain).sum(),
+        may_have_been_sent: rows.iter().map(|(_, _, uncertain)| uncertain).sum(),
     }))
 }
 
@@ -293,18 +300,18 @@ pub(super) async fn in_use(tx: &mut Tx, workspace: i32) -> Result<Vec<Uuid>, Sto
     Ok(ids.into_iter().flatten().filter_map(|id| Uuid::try_parse(&id).ok()).collect())
 }
 
-/// The states of the rows of recipients. Their dispatch has ended; whether early makes no
-/// difference, because a dispatch that is done has no open messages.
-fn past_states(past: &PastRecipients) -> String {
-    state_list(&past.outcomes, true)
+/// Whether a message went to one of the recipients, as a condition on its row. Their dispatch has
+/// ended; whether early makes no difference, because a dispatch that is done has no open messages.
+fn past_condition(past: &PastRecipients) -> String {
+    condition(&past.outcomes, true)
 }
 
 /// Number of recipients, each once for a part.
 pub async fn count_users(tx: &mut Tx, past: &PastRecipients) -> Result<i64, StoreError> {
-    let states = past_states(past);
+    let is_recipient = past_condition(past);
     let sql = AssertSqlSafe(format!(
         "SELECT count(*) FROM (SELECT DISTINCT part, service_id FROM messages
-                               WHERE dispatch_id = $1 AND state IN ({states})) AS recipients"
+                               WHERE dispatch_id = $1 AND {is_recipient}) AS recipients"
     ));
     Ok(on!(tx, c => sqlx::query_scalar(sql).bind(past.dispatch_id).fetch_one(c).await?))
 }
@@ -317,10 +324,10 @@ pub(super) async fn users_of_part(
     after: Uuid,
     limit: i64,
 ) -> Result<Vec<Uuid>, StoreError> {
-    let states = past_states(past);
+    let is_recipient = past_condition(past);
     let sql = AssertSqlSafe(format!(
         "SELECT DISTINCT service_id FROM messages
-         WHERE dispatch_id = $1 AND part = $2 AND service_id > $3 AND state IN ({states})
+         WHERE dispatch_id = $1 AND part = $2 AND service_id > $3 AND {is_recipient}
          ORDER BY service_id LIMIT $4"
     ));
     Ok(on!(tx, c => sqlx::query_scalar(sql)
@@ -334,12 +341,12 @@ pub(super) async fn is_past_recipient(
     past: &PastRecipients,
     user: Uuid,
 ) -> Result<bool, StoreError> {
-    let states = past_states(past);
+    let is_recipient = past_condition(past);
     // By users, not by dispatches: [`super::message_rows::settle`] says why.
     let sql = AssertSqlSafe(format!(
         "SELECT EXISTS (SELECT 1 FROM messages
                         WHERE workspace_id = $1 AND service_id = $2
-                          AND (dispatch_id = $3) IS TRUE AND state IN ({states}))"
+                          AND (dispatch_id = $3) IS TRUE AND {is_recipient})"
     ));
     Ok(on!(tx, c => sqlx::query_scalar(sql)
         .bind(workspace).bind(user).bind(past.dispatch_id).fetch_one(c).await?))
@@ -362,10 +369,12 @@ mod tests {
     }
 
     #[test]
-    fn states_are_a_list_in_sql() {
-        let reached = [MessageOutcome::Sent, MessageOutcome::Delivered];
-        assert_eq!(state_list(&reached, true), "'sent', 'delivered'");
-        assert_eq!(state_list(&[MessageOutcome::Cancelled], false), "'cancelled'");
-        assert_eq!(state_list(&[MessageOutcome::Waiting], true), "NULL");
+    fn filters_are_a_condition_in_sql() {
+        let accepted = [OutcomeFilter::Sent, OutcomeFilter::Delivered];
+        assert_eq!(condition(&accepted, true), "state IN ('sent', 'delivered')");
+        assert_eq!(condition(&[OutcomeFilter::Cancelled], false), "state IN ('cancelled')");
+        assert_eq!(condition(&[OutcomeFilter::Waiting], true), "state IN (NULL)");
+        let marked = format!("(state IN (NULL) OR {MAY_HAVE_BEEN_SENT})");
+        assert_eq!(condition(&[OutcomeFilter::MayHaveBeenSent], true), marked);
     }
 }

@@ -8,6 +8,7 @@ use super::state::{Counts, OutcomeCounts, RowState};
 use super::{job, part_rows, report_rows, rows};
 use crate::MessageId;
 use gateway::workspaces::Channel;
+use runtime::history;
 use store::{StoreError, Tx};
 
 /// A channel's report about a message that it accepted.
@@ -27,6 +28,7 @@ pub async fn store_reports(
     reports: &[(MessageId, Report)],
 ) -> Result<usize, StoreError> {
     let (mut stored, mut sent) = (0, Counts::default());
+    let mut reported = OutcomeCounts::default();
     let mut parts: BTreeMap<(Uuid, i64), Counts> = BTreeMap::new();
     let mut by_campaign: BTreeMap<(Uuid, Uuid, Channel), OutcomeCounts> = BTreeMap::new();
     for (id, report) in reports {
@@ -45,6 +47,7 @@ pub async fn store_reports(
             part.add(id.channel, RowState::Sent);
             sent.add(id.channel, RowState::Sent);
         }
+        reported += added;
         if let Some(campaign) = message.campaign_id {
             *by_campaign.entry((campaign, id.dispatch_id, id.channel)).or_default() += added;
         }
@@ -52,6 +55,7 @@ pub async fn store_reports(
     for ((dispatch, part), counts) in &parts {
         part_rows::count(tx, *dispatch, *part, &counts.totals).await?;
     }
+    history::count(tx, workspace_id, &reported.in_history()).await?;
     let mut statistics: BTreeMap<(Uuid, String, &str), OutcomeCounts> = BTreeMap::new();
     for ((campaign, dispatch, channel), added) in by_campaign {
         if let Some(dispatch) = rows::load(tx, dispatch).await? {

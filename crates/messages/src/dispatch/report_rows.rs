@@ -292,7 +292,7 @@ pub(super) async fn store_report(
         tx,
         sqlx::query(
             "UPDATE messages SET state = $5, reason = $6, next_at = NULL,
-                                 sent_at = COALESCE(sent_at, $7)
+                                 sent_at = COALESCE(sent_at, $7), may_have_been_sent = FALSE
              WHERE workspace_id = $1 AND service_id = $2 AND (dispatch_id = $3) IS TRUE
                AND channel = $4",
         )

@@ -1,6 +1,7 @@
 //! The SQL of dispatches. A transaction that writes several of its tables uses the order dispatch,
 //! claims, messages, parts, statistics.
 
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::dispatch::state::State;
@@ -51,6 +52,14 @@ pub(super) async fn lock_open(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError>
         .bind(id)
     );
     Ok(locked == 1)
+}
+
+/// The stored state of a dispatch; it does not change before the end of the transaction.
+pub(super) async fn lock_state(tx: &mut Tx, id: Uuid) -> Result<Option<State>, StoreError> {
+    // Parts that are being added hold a weaker lock, for which this one does not wait.
+    let lock = if tx.is_postgres() { "FOR NO KEY UPDATE" } else { "" };
+    let sql = AssertSqlSafe(format!("SELECT state FROM dispatches WHERE id = $1 {lock}"));
+    Ok(on!(tx, c => sqlx::query_scalar(sql).bind(id).fetch_optional(c).await?))
 }
 
 /// Whether messages of a dispatch may be sent.

@@ -154,7 +154,7 @@ async fn complete(
             stopped(user, due, Stop::Aborted(reason))
         }
         RenderError::Later { reason, after, .. } => {
-            after_attempt(app, user.recipient.service_id, due, Outcome::Later { reason, after })
+            until_retry(app, user.recipient.service_id, due, reason, after)
         }
     })
 }
@@ -241,9 +241,7 @@ pub(super) async fn send(
             }
             let attempt = send_message(app, job, user, due, &rendered);
             tokio::select! {
-                outcome = attempt => {
-                    report(after_attempt(app, user.recipient.service_id, due, outcome));
-                }
+                settled = attempt => report(settled),
                 () = grace => {}
             }
         }
@@ -257,7 +255,7 @@ async fn send_message(
     user: &User,
     due: DueMessage,
     rendered: &Rendered,
-) -> Outcome {
+) -> Settled {
     let recipient = &user.recipient;
     let outgoing = Outgoing {
         workspace_id: job.order.workspace_id,
@@ -275,16 +273,20 @@ async fn send_message(
         request_id: &job.order.request_id,
     };
     let attempt = AssertUnwindSafe(channels::send(app, outgoing)).catch_unwind();
-    attempt.await.unwrap_or_else(|panic| {
-        Outcome::Failed(format!("sending panicked: {}", panics::text(&*panic)))
-    })
+    let user = recipient.service_id;
+    match attempt.await {
+        Ok(outcome) => after_attempt(app, user, due, outcome),
+        Err(panic) => {
+            let why = format!("sending panicked: {}", panics::text(&*panic));
+            let failed = Settled::ended(user, due.channel, RowState::Failed, Some(why));
+            Settled { may_have_been_sent: true, ..failed }
+        }
+    }
 }
 
-/// The state of a message after an attempt. The last attempt happens when its time limit is
-/// reached.
+/// The state of a message after an attempt.
 fn after_attempt(app: &App, user: Uuid, due: DueMessage, outcome: Outcome) -> Settled {
-    let (now, config) = (app.clock.now_ms(), &app.config.messages);
-    let DueMessage { channel, attempts, created_at, .. } = due;
+    let (now, channel) = (app.clock.now_ms(), due.channel);
     match outcome {
         Outcome::Sent => {
             Settled { sent_at: Some(now), ..Settled::ended(user, channel, RowState::Sent, None) }
@@ -297,19 +299,34 @@ fn after_attempt(app: &App, user: Uuid, due: DueMessage, outcome: Outcome) -> Se
             ..Settled::ended(user, channel, RowState::Bounced, Some(why))
         },
         Outcome::Failed(why) => Settled::ended(user, channel, RowState::Failed, Some(why)),
-        Outcome::Later { reason, after } => {
-            let until = created_at.saturating_add(millis(hours(config.retry_hours)));
-            if now >= until {
-                return Settled::ended(user, channel, RowState::Failed, Some(reason));
-            }
-            let base = Duration::from_millis(config.retry_ms);
-            let attempt = attempts.unsigned_abs().saturating_add(1);
-            let wait = backoff(attempt, base, MAX_BACKOFF).max(after.unwrap_or_default());
-            let next_at = now.saturating_add(millis(wait)).min(until);
-            let waiting = Settled::ended(user, channel, RowState::Waiting, Some(reason));
-            Settled { next_at: Some(next_at), ..waiting }
+        Outcome::Later { reason, after } => until_retry(app, user, due, reason, after),
+        Outcome::NoResponse { reason, after } => {
+            Settled { may_have_been_sent: true, ..until_retry(app, user, due, reason, after) }
         }
     }
+}
+
+/// The state of a message that was not accepted this time. The last attempt happens when its time
+/// limit is reached.
+fn until_retry(
+    app: &App,
+    user: Uuid,
+    due: DueMessage,
+    reason: String,
+    after: Option<Duration>,
+) -> Settled {
+    let (now, config) = (app.clock.now_ms(), &app.config.messages);
+    let DueMessage { channel, attempts, created_at, .. } = due;
+    let until = created_at.saturating_add(millis(hours(config.retry_hours)));
+    if now >= until {
+        return Settled::ended(user, channel, RowState::Failed, Some(reason));
+    }
+    let base = Duration::from_millis(config.retry_ms);
+    let attempt = attempts.unsigned_abs().saturating_add(1);
+    let wait = backoff(attempt, base, MAX_BACKOFF).max(after.unwrap_or_default());
+    let next_at = now.saturating_add(millis(wait)).min(until);
+    let waiting = Settled::ended(user, channel, RowState::Waiting, Some(reason));
+    Settled { next_at: Some(next_at), ..waiting }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::{Engine, job, part_rows, report_rows};
 use crate::order::Order;
 use kit::fail_point;
 use kit::retry::{Retry as _, TimedRetries};
+use runtime::history;
 use store::{StoreError, Tx};
 
 /// How long an outcome waits to be stored together with others.
@@ -30,6 +31,7 @@ pub(super) async fn count(
         return Ok(());
     }
     part_rows::count(tx, context.dispatch, context.part, &counts.totals).await?;
+    history::count(tx, context.workspace, &counts.totals.in_history()).await?;
     let Some(campaign) = context.campaign else { return Ok(()) };
     // Locked last, because all parts share these rows; in the order of their keys.
     let mut rows: BTreeMap<(&str, &str), OutcomeCounts> = BTreeMap::new();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use gateway::workspaces::Channel;
+use runtime::history::Metric;
 use store::{from_row, text_enum};
 
 text_enum! {
@@ -75,9 +76,36 @@ text_enum! {
     }
 }
 
-impl MessageOutcome {
+text_enum! {
+    /// Which messages of a dispatch are selected: those with an outcome, or those that may have been
+    /// sent whatever their outcome.
+    #[derive(PartialOrd, Ord, clap::ValueEnum)]
+    #[value(rename_all = "snake_case")]
+    pub enum OutcomeFilter {
+        /// To be sent, or waits for another attempt.
+        Waiting = "waiting",
+        /// The channel accepted it.
+        Sent = "sent",
+        /// The channel reported that it arrived.
+        Delivered = "delivered",
+        /// The channel or a later report rejected it.
+        Bounced = "bounced",
+        /// The user has no address, or cannot be reached by this channel.
+        Unreachable = "unreachable",
+        /// Its template ended it.
+        Aborted = "aborted",
+        Failed = "failed",
+        /// Given up, because the dispatch was cancelled or failed.
+        Cancelled = "cancelled",
+        /// Not accepted, as far as is known, but its receiver did not respond, or its worker was
+        /// lost. It also has one of the other outcomes.
+        MayHaveBeenSent = "may_have_been_sent",
+    }
+}
+
+impl OutcomeFilter {
     /// Those of messages of a dispatch that has ended.
-    pub const FINAL: [Self; 7] = [
+    pub const FINAL: [Self; 8] = [
         Self::Sent,
         Self::Delivered,
         Self::Bounced,
@@ -85,8 +113,16 @@ impl MessageOutcome {
         Self::Aborted,
         Self::Failed,
         Self::Cancelled,
+        Self::MayHaveBeenSent,
     ];
 
+    /// The outcome that is selected; none for messages that may have been sent.
+    pub fn outcome(self) -> Option<MessageOutcome> {
+        MessageOutcome::from_name(self.name())
+    }
+}
+
+impl MessageOutcome {
     /// The outcome of a message whose row has this state. If its dispatch ended early, an open
     /// message is given up, even if its last worker was lost before it could store that.
     pub fn from_row(state: &str, ended_early: bool) -> Option<Self> {
@@ -147,6 +183,13 @@ impl OutcomeCounts {
             RowState::Bounced => self.bounced += count,
         }
     }
+
+    /// What is counted in the history: of the messages that did not arrive, those that somebody
+    /// should look at.
+    pub fn in_history(&self) -> [(Metric, i64); 2] {
+        let failed = self.failed + self.bounced;
+        [(Metric::MessagesSent, self.sent), (Metric::MessagesFailed, failed)]
+    }
 }
 
 /// Number of messages by outcome, in total and by channel.
@@ -195,5 +238,12 @@ mod tests {
             }
         }
         assert_eq!(MessageOutcome::from_row("lost", false), None);
+    }
+
+    #[test]
+    fn every_outcome_can_be_selected() {
+        let selected: Vec<_> =
+            OutcomeFilter::ALL.into_iter().filter_map(OutcomeFilter::outcome).collect();
+        assert_eq!(selected, MessageOutcome::ALL);
     }
 }

@@ -7,9 +7,10 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::left_out::LeftOut;
-use super::message_rows::MAY_HAVE_BEEN_SENT;
+use super::sent_by::DispatchChannels;
 use super::sent_to::DispatchAudience;
 use super::state::{MessageTotals, State};
+use super::uncertain_rows::MAY_HAVE_BEEN_SENT;
 use crate::order::Kind;
 use kit::clock::{serialize_optional_time, serialize_time};
 use store::{StoreError, Tx, from_row, on};
@@ -31,6 +32,7 @@ pub struct DispatchSummary {
     pub campaign: Option<String>,
     pub send_id: Option<String>,
     pub audience: DispatchAudience,
+    pub channels: DispatchChannels,
     pub request_id: String,
     pub note: Option<String>,
     /// Users in all its waves so far, and how many of them were processed.
@@ -55,7 +57,7 @@ from_row! {
     DispatchSummary {
         id, workspace, kind, state, campaign_id, campaign, send_id, request_id, note, users, walked,
         matched, parts, parts_left, accepted_at, started_at, finished_at,
-    } flatten { audience, messages, left_out }
+    } flatten { audience, channels, messages, left_out }
 }
 
 impl DispatchSummary {
@@ -105,10 +107,12 @@ fn summaries_sql(tx: &Tx, table: &str, condition: &str) -> AssertSqlSafe<String>
     // keeps the latest parsed texts.
     let orders = if tx.is_postgres() {
         r"SELECT d.id, sent.send_id, target.segment_id, target.recipients_of,
-                 CAST(target.segment_id AS uuid) AS segment, target.audience IS NOT NULL AS is_limited
+                 CAST(target.segment_id AS uuid) AS segment, target.audience IS NOT NULL AS is_limited,
+                 (SELECT string_agg(channel, ',') FROM json_object_keys(sent.messages) AS channel)
+                     AS channels
           FROM d
           CROSS JOIN LATERAL json_to_record(replace(d.order_json, '\u0000', '\u0001')::json)
-              AS sent (send_id TEXT, target JSON)
+              AS sent (send_id TEXT, target JSON, messages JSON)
           CROSS JOIN LATERAL json_to_record(sent.target)
               AS target (segment_id TEXT, audience TEXT, recipients_of TEXT)"
     } else {
@@ -116,7 +120,8 @@ fn summaries_sql(tx: &Tx, table: &str, condition: &str) -> AssertSqlSafe<String>
                 order_json ->> '$.target.segment_id' AS segment_id,
                 order_json ->> '$.target.recipients_of' AS recipients_of,
                 unhex(order_json ->> '$.target.segment_id', '-') AS segment,
-                order_json ->> '$.target.audience' IS NOT NULL AS is_limited
+                order_json ->> '$.target.audience' IS NOT NULL AS is_limited,
+                (SELECT group_concat(key) FROM json_each(order_json, '$.messages')) AS channels
          FROM d"
     };
     AssertSqlSafe(format!(
@@ -137,7 +142,7 @@ fn summaries_sql(tx: &Tx, table: &str, condition: &str) -> AssertSqlSafe<String>
                 (SELECT segments.name FROM segments
                  WHERE segments.workspace_id = d.workspace_id
                    AND segments.id = orders.segment) AS segment_name,
-                orders.is_limited, orders.recipients_of,
+                orders.is_limited, orders.recipients_of, orders.channels,
                 EXISTS (SELECT 1 FROM dispatch_parts
                         WHERE dispatch_id = d.id AND part = 1 AND named IS NOT NULL) AS is_listed,
                 d.request_id, d.note,
@@ -292,7 +297,8 @@ pub struct UnsentMessages {
     /// Given up, because the dispatch ended early. While it is cancelling, those in flight are
     /// among them.
     pub cancelled: i64,
-    /// Those of the cancelled and failed ones that a lost worker may have sent.
+    /// Those that were not accepted, as far as is known, but may have been sent, whatever their
+    /// outcome.
     pub may_have_been_sent: i64,
 }
 from_row! { UnsentMessages { waiting, cancelled, may_have_been_sent } }
@@ -300,16 +306,15 @@ from_row! { UnsentMessages { waiting, cancelled, may_have_been_sent } }
 /// The messages of a dispatch that were not sent. If it has ended, none are waiting, even if its
 /// last worker was lost before it could store that.
 pub async fn unsent_messages(tx: &mut Tx, id: Uuid) -> Result<UnsentMessages, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(
-        "SELECT count(CASE WHEN NOT is_failed AND NOT is_ended THEN 1 END) AS waiting,
-                count(CASE WHEN NOT is_failed AND is_ended THEN 1 END) AS cancelled,
-                count(CASE WHEN (is_failed OR is_ended) AND reason = $2 THEN 1 END)
-                    AS may_have_been_sent
-         FROM (SELECT dispatches.state IN ('failed', 'cancelled') AS is_ended,
-                      messages.state = 'failed' AS is_failed, messages.reason
-               FROM messages JOIN dispatches ON dispatches.id = messages.dispatch_id
-               WHERE messages.dispatch_id = $1
-                 AND messages.state IN ('pending', 'waiting', 'cancelled', 'failed')) AS unsent",
-    )
-    .bind(id).bind(MAY_HAVE_BEEN_SENT).fetch_one(c).await?))
+    let sql = AssertSqlSafe(format!(
+        "SELECT count(CASE WHEN is_open AND NOT is_ended THEN 1 END) AS waiting,
+                count(CASE WHEN is_open AND is_ended THEN 1 END) AS cancelled,
+                count(CASE WHEN is_uncertain THEN 1 END) AS may_have_been_sent
+         FROM (SELECT state IN ('pending', 'waiting', 'cancelled') AS is_open,
+                      (SELECT state FROM dispatches WHERE id = $1) IN ('failed', 'cancelled')
+                          AS is_ended,
+                      {MAY_HAVE_BEEN_SENT} AS is_uncertain
+               FROM messages WHERE dispatch_id = $1) AS stored"
+    ));
+    Ok(on!(tx, c => sqlx::query_as(sql).bind(id).fetch_one(c).await?))
 }

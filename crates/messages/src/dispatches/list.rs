@@ -17,6 +17,7 @@ use crate::dispatch::{self, DispatchAudience, DispatchSummary, Filter, LeftOut, 
 use crate::order::Kind;
 use gateway::formats::schema_of;
 use gateway::paging::{self, MAX_PAGE, Paging};
+use gateway::workspaces::Channel;
 use gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter, time_range};
 use kit::clock::{serialize_optional_time, serialize_time};
 
@@ -68,6 +69,7 @@ pub(super) fn example() -> Value {
             "type": "segment", "segment_id": "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a72",
             "segment_name": "Gold", "is_limited": false,
         },
+        "channels": ["email"],
         "users": { "checked": 2013, "total": 2013, "matched": 813 },
         "left_out": {
             "unknown": 0, "not_in_audience": 1200, "control_group": 0, "unsubscribed": 13,
@@ -142,6 +144,9 @@ pub(super) struct Dispatch {
     #[serde(skip_serializing_if = "Option::is_none")]
     send_id: Option<String>,
     audience: DispatchAudience,
+    /// The channels of its messages.
+    #[schemars(with = "Vec<String>")]
+    channels: Vec<Channel>,
     users: CheckedUsers,
     left_out: LeftOut,
     messages: MessageCounts,
@@ -197,6 +202,7 @@ impl From<DispatchSummary> for Dispatch {
             campaign_name: summary.campaign,
             send_id: summary.send_id,
             audience: summary.audience,
+            channels: summary.channels.0,
             users: CheckedUsers {
                 checked: summary.walked,
                 total: summary.users,

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::{DispatchId, TAG, id_in_path, own_dispatch};
 use crate::app::App;
 use crate::dispatch::state::State;
-use crate::dispatch::{self, MessageOutcome, RecipientMessage, RecipientPosition};
+use crate::dispatch::{self, MessageOutcome, OutcomeFilter, RecipientMessage, RecipientPosition};
 use gateway::paging::{self, MAX_PAGE, Paging};
 use gateway::workspaces::Channel;
 use gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter};
@@ -33,7 +33,7 @@ pub(super) fn routes() -> Routes<App> {
 }
 
 fn describe() -> Operation {
-    let names = MessageOutcome::ALL.map(MessageOutcome::name).join("|");
+    let names = OutcomeFilter::ALL.map(OutcomeFilter::name).join("|");
     let operation = Operation::new(
         Method::GET,
         "listRecipients",
@@ -50,7 +50,9 @@ fn describe() -> Operation {
     )
     .in_query(
         "outcome",
-        "Only messages with one of these current outcomes, separated by commas. All if absent.",
+        "Only messages with one of these current outcomes, separated by commas. All if absent. \
+         `may_have_been_sent` selects messages that were not accepted, as far as is known, but may \
+         have arrived: each of them also has another outcome.",
         json!({ "type": "string", "pattern": format!("^(?:{names})(?:,(?:{names}))*$") }),
     );
     let operation = operation
@@ -61,7 +63,8 @@ fn describe() -> Operation {
             "recipients": [{
                 "external_user_id": "ann", "service_id": "0197b6a8-3c55-8e11-9a1f-3f0f3c2d6e54",
                 "channel": "email", "outcome": "delivered", "attempts": 1,
-                "created_at": "2026-11-21T08:29:29.110Z", "sent_at": "2026-11-21T08:29:29.216Z",
+                "may_have_been_sent": false, "created_at": "2026-11-21T08:29:29.110Z",
+                "sent_at": "2026-11-21T08:29:29.216Z",
             }],
         }));
     id_in_path(operation)
@@ -110,6 +113,7 @@ pub async fn page(
             sent_at,
             next_at: message.next_at.filter(|_| outcome == MessageOutcome::Waiting),
             reason: message.reason,
+            may_have_been_sent: message.may_have_been_sent,
         })
     };
     Ok((page.messages.into_iter().filter_map(recipient).collect(), page.next))
@@ -119,17 +123,17 @@ pub async fn page(
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// All outcomes if empty.
-    pub outcomes: Vec<MessageOutcome>,
+    pub outcomes: Vec<OutcomeFilter>,
     pub after: RecipientPosition,
     pub limit: i64,
 }
 
 /// Reads the parameters; the error names the invalid one. Ignores unknown parameters.
 fn read(query: &str) -> Result<Request, String> {
-    let names = MessageOutcome::ALL.map(MessageOutcome::name).join(", ");
+    let names = OutcomeFilter::ALL.map(OutcomeFilter::name).join(", ");
     let expected = format!("one or more of {names}, separated by commas");
     let outcomes = parameter(query, "outcome", &expected, |text| {
-        text.split(',').map(MessageOutcome::from_name).collect::<Option<Vec<_>>>()
+        text.split(',').map(OutcomeFilter::from_name).collect::<Option<Vec<_>>>()
     })?;
     let Paging { limit, after } = Paging::read(query)?;
     Ok(Request {
@@ -165,6 +169,9 @@ pub struct Recipient {
     pub channel: Channel,
     #[schemars(with = "String", extend("enum" = MessageOutcome::ALL.map(MessageOutcome::name)))]
     pub outcome: MessageOutcome,
+    /// Whether the user may have the message although the channel did not accept it, as far as is
+    /// known: the receiver did not respond to an attempt, or a worker was lost.
+    pub may_have_been_sent: bool,
     /// Number of attempts with a stored outcome.
     pub attempts: i32,
     #[serde(serialize_with = "serialize_time")]
@@ -192,9 +199,9 @@ mod tests {
     #[test]
     fn outcomes_are_a_list() {
         let read = |query: &str| read(query).map(|request| request.outcomes);
-        let reached = vec![MessageOutcome::Sent, MessageOutcome::Delivered];
-        assert_eq!(read("outcome=sent,delivered"), Ok(reached.clone()));
-        assert_eq!(read("outcome=sent%2Cdelivered"), Ok(reached));
+        let reached = vec![OutcomeFilter::Sent, OutcomeFilter::MayHaveBeenSent];
+        assert_eq!(read("outcome=sent,may_have_been_sent"), Ok(reached.clone()));
+        assert_eq!(read("outcome=sent%2Cmay_have_been_sent"), Ok(reached));
         assert_eq!(read(""), Ok(Vec::new()));
         for wrong in ["outcome=", "outcome=pending", "outcome=sent,", "outcome=sent&outcome=sent"] {
             assert!(read(wrong).expect_err(wrong).starts_with("outcome "), "{wrong}");

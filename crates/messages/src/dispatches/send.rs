@@ -21,9 +21,11 @@ use crate::request::{CheckedSend, RecipientsSendRequest};
 use content::campaigns;
 use gateway::idempotency::{self, Begun, Received, StoredResponse};
 use gateway::workspaces::settings;
-use gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes};
+use gateway::{
+    self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Recording, Routes,
+};
 use kit::fail_point;
-use runtime::audit::{self, Entry};
+use runtime::audit::{self, Change, Entry};
 use store::Tx;
 
 const PERMISSION: &str = "messages.dispatches.send";
@@ -48,7 +50,8 @@ fn describe() -> Operation {
     .about(
         "For an apology to those who got a wrong message, for example. The dispatch must have \
          ended, so that its recipients are known: cancel it first, if necessary. Each of its \
-         recipients with one of the `outcomes` gets each message once. The new dispatch has a \
+         recipients with one of the `outcomes` gets each message once. By default, these are all \
+         who have the message, or may have it. The new dispatch has a \
          `dispatch_id` of its own. Send an `Idempotency-Key`: without one, a repeat is another send. \
          Counts against the rate limit `messages.send.audience`.",
     )
@@ -56,7 +59,7 @@ fn describe() -> Operation {
     .takes::<RecipientsSendRequest>(
         "An apology",
         json!({
-            "outcomes": ["sent", "delivered"], "send_id": "apology",
+            "outcomes": ["sent", "delivered", "may_have_been_sent"], "send_id": "apology",
             "messages": { "webhook": {
                 "url": "https://hooks.acme.example/{{${user_id}}}", "request_method": "POST",
                 "body": "{\"text\": \"Please ignore our last message.\"}",
@@ -87,10 +90,10 @@ async fn send(
     let checked = check(&app, workspace.id, id, body.object_in_place(&app)?).await;
     let key = key.map(|key| key.within(&id.simple().to_string()));
     let past = (workspace.id, id);
-    // Written with the send.
-    caller.record_nothing();
-    let entry = caller.entry(SEND_ACTION, "", json!({}));
-    send_once(&app, past, checked, (key, body.as_bytes()), request_id, entry).await
+    let entry = caller.entry(Change::new(SEND_ACTION, "", json!({})));
+    let keyed = (key, body.as_bytes());
+    let response = send_once(&app, past, checked, keyed, request_id, entry).await?;
+    Ok(response.recorded(Recording::Settled))
 }
 
 /// The key of a command that sends the same request to the recipients of a workspace's dispatch:

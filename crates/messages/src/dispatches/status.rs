@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::list::{self, Dispatch};
-use super::{DispatchId, TAG, id_in_path, own_dispatch};
+use super::{DispatchId, TAG, UNKNOWN, id_in_path, own_dispatch};
 use crate::app::App;
 use crate::dispatch::state::State;
-use crate::dispatch::{self, DispatchSummary, MessageOutcome};
+use crate::dispatch::{self, DispatchSummary, MAX_SCANNED_MESSAGES, MessageOutcome};
 use gateway::workspaces::Channel;
-use gateway::{self, Access, ApiError, Caller, NoFields, Operation, Routes};
+use gateway::{self, Access, ApiError, Caller, NoFields, Operation, Recording, Routes};
+use runtime::audit::Change;
 use store::{StoreError, Tx};
 
 const GET: &str = "messages.dispatches.get";
@@ -47,14 +48,14 @@ fn describe_cancel() -> Operation {
             "Only messages that workers already hold may still go out, and workers drop those that \
              they have not started, usually at once. Until all of them have an outcome, the state is \
              `cancelling`, and `may_still_be_sent` is their largest number. Then the state is \
-             `cancelled`, and nothing more goes out. If a worker was lost, `may_have_been_sent` \
-             counts the cancelled and failed messages that it may have sent. Cancelling again has no effect, \
-             and returns the current counts.",
+             `cancelled`, and nothing more goes out. `may_have_been_sent` counts the messages that \
+             were not accepted, as far as is known, but may have arrived. Cancelling again has no \
+             effect, and returns the current counts.",
         )
         .takes_no_fields()
         .returns::<Status>(StatusCode::OK, "The dispatch is cancelled.")
         .with_example(example())
-        .refuses(&ended(State::Done), "The dispatch has ended");
+        .refuses(&ApiError::from(CancelError::Ended(State::Done)), "The dispatch has ended");
     id_in_path(operation)
 }
 
@@ -70,11 +71,6 @@ fn example() -> Value {
         "channel": "email", "outcome": "unreachable", "reason": "no email address", "messages": 2,
     }]);
     example
-}
-
-fn ended(state: State) -> ApiError {
-    let state = state.name();
-    ApiError::Conflict(format!("The dispatch is {state} and can no longer be cancelled"))
 }
 
 async fn status(
@@ -93,26 +89,10 @@ async fn cancel(
     Extension(caller): Extension<Caller>,
     DispatchId(id): DispatchId,
     _: NoFields,
-) -> Result<axum::Json<Status>, ApiError> {
+) -> Result<(Recording, axum::Json<Status>), ApiError> {
     let mut tx = app.request_queue.write().await?;
-    let found = own_dispatch(&mut tx, &caller, id).await?;
-    if matches!(found.state, State::Done | State::Failed) {
-        return Err(ended(found.state));
-    }
-    let before = found.state;
-    dispatch::cancel(&mut tx, id).await?;
-    let found = own_dispatch(&mut tx, &caller, id).await?;
-    // It may have ended since.
-    if matches!(found.state, State::Done | State::Failed) {
-        return Err(ended(found.state));
-    }
-    if matches!(before, State::Planning | State::Running) {
-        let change = ("dispatch.cancel", id.simple().to_string());
-        let states = json!({ "before": before.name(), "after": found.state.name() });
-        caller.record(&mut tx, app.clock.now_ms(), change, states).await?;
-    } else {
-        caller.record_nothing();
-    }
+    let change = cancel_dispatch(&mut tx, caller.workspace.id, id).await?;
+    let recording = caller.record(&mut tx, app.clock.now_ms(), change).await?;
     tx.commit().await?;
     // Not before the commit: nothing delays a cancellation.
     let _turn = app.count_turns.wait(caller.workspace.id).await?;
@@ -122,7 +102,62 @@ async fn cancel(
     // Messages are counted without the write lock of SQLite.
     let mut tx = app.request_queue.snapshot().await?;
     let found = own_dispatch(&mut tx, &caller, id).await?;
-    Ok(axum::Json(Status::read(&mut tx, found).await?))
+    Ok((recording, axum::Json(Status::read(&mut tx, found).await?)))
+}
+
+/// Why a dispatch was not cancelled.
+#[derive(Debug, thiserror::Error)]
+pub enum CancelError {
+    #[error("{UNKNOWN}")]
+    Unknown,
+    /// It is done or failed.
+    #[error("The dispatch is {} and can no longer be cancelled", .0.name())]
+    Ended(State),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<CancelError> for ApiError {
+    fn from(error: CancelError) -> Self {
+        match error {
+            CancelError::Unknown => Self::NotFound(error.to_string()),
+            CancelError::Ended(_) => Self::Conflict(error.to_string()),
+            CancelError::Store(error) => error.into(),
+        }
+    }
+}
+
+/// Cancels a workspace's dispatch in the caller's transaction. Returns the change for the audit log;
+/// none if it was cancelled before. After the commit, wait with [`dispatch::wait_for_batches`] before
+/// you count the messages in flight.
+pub async fn cancel_dispatch(
+    tx: &mut Tx,
+    workspace: i32,
+    id: Uuid,
+) -> Result<Option<Change>, CancelError> {
+    check_can_be_cancelled(tx, workspace, id).await?;
+    let before = dispatch::cancel(tx, id).await?;
+    // It may have ended meanwhile.
+    let after = check_can_be_cancelled(tx, workspace, id).await?;
+    Ok(before.and_then(|before| cancellation(id, before, after)))
+}
+
+/// The state of a workspace's dispatch that has not ended, or was cancelled.
+async fn check_can_be_cancelled(
+    tx: &mut Tx,
+    workspace: i32,
+    id: Uuid,
+) -> Result<State, CancelError> {
+    let found = dispatch::summary_of_workspace(tx, workspace, id).await?;
+    match found.ok_or(CancelError::Unknown)?.state {
+        state @ (State::Done | State::Failed) => Err(CancelError::Ended(state)),
+        state => Ok(state),
+    }
+}
+
+/// What the audit log has about a cancellation.
+pub fn cancellation(id: Uuid, before: State, after: State) -> Option<Change> {
+    Change::of_state("dispatch.cancel", id.simple().to_string(), before.name(), after.name())
 }
 
 /// A dispatch, and the outcomes of its messages.
@@ -140,8 +175,10 @@ struct Status {
     /// planning or running.
     #[serde(skip_serializing_if = "Option::is_none")]
     may_still_be_sent: Option<i64>,
-    /// Number of cancelled and failed messages that a lost worker may have sent: their users may have
-    /// them. Absent while the dispatch is planning or running, or if it has more than a million messages.
+    /// Number of messages that their users may have although they were not accepted, as far as is
+    /// known: the receiver did not respond to an attempt, or a worker was lost. They are included in
+    /// `outcomes`, mostly as cancelled or failed. Absent while the dispatch is planning or running, or
+    /// if it has more than a million messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     may_have_been_sent: Option<i64>,
     /// The three most frequent reasons for each channel and outcome, of the latest 10,000 messages
@@ -168,7 +205,7 @@ struct OutcomeCounts {
     aborted: i64,
     failed: i64,
     /// Given up, because the dispatch was cancelled or failed. While it is cancelling, those that may
-    /// still be sent are included. Those that may have been sent are always included.
+    /// still be sent are included. Those of them that may have been sent are always included.
     cancelled: i64,
 }
 
@@ -202,7 +239,7 @@ impl Status {
     async fn read(tx: &mut Tx, found: DispatchSummary) -> Result<Self, ApiError> {
         let (id, state) = (found.id, found.state);
         let ended_early = state.is_early_end();
-        let counts = dispatch::count_outcomes(tx, id, ended_early).await?;
+        let counts = dispatch::count_outcomes(tx, id, ended_early, MAX_SCANNED_MESSAGES).await?;
         let may_have_been_sent = counts.as_ref().map(|counts| counts.may_have_been_sent);
         let may_have_been_sent =
             may_have_been_sent.filter(|_| !matches!(state, State::Planning | State::Running));
@@ -213,7 +250,7 @@ impl Status {
             outcomes
         });
         let may_still_be_sent = may_still_be_sent(tx, id, state).await?;
-        let reasons = dispatch::reasons(tx, id).await?;
+        let reasons = dispatch::reasons(tx, id, MAX_SCANNED_MESSAGES).await?;
         let reasons = reasons.into_iter().filter_map(|found| {
             let dispatch::Reason { channel, state, reason, messages, .. } = found;
             let outcome = MessageOutcome::from_row(&state, ended_early)?;

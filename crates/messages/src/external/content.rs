@@ -374,7 +374,7 @@ async fn fetch(
             read_response(&answered, is_temporary)
         }
         Err(RequestError::Refused(why)) => Failure::permanent(why).into(),
-        Err(RequestError::Failed(why)) => {
+        Err(RequestError::NotSent(why) | RequestError::NoResponse(why)) => {
             workspace.record(&server, true);
             Failure::temporary(why, None).into()
         }

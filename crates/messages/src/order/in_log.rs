@@ -53,7 +53,7 @@ mod tests {
 
     use super::super::{Kind, Named, PastRecipients, SubscriptionState, Target, Who};
     use super::*;
-    use crate::dispatch::state::MessageOutcome;
+    use crate::dispatch::state::OutcomeFilter;
 
     fn order(text: &str) -> Order {
         let alias = Who::Alias { label: "l".into(), name: "n".into() };
@@ -120,7 +120,7 @@ mod tests {
         of_recipients.target = Target {
             recipients_of: Some(PastRecipients {
                 dispatch_id: Uuid::nil(),
-                outcomes: vec![MessageOutcome::Sent],
+                outcomes: vec![OutcomeFilter::Sent],
             }),
             ..Target::default()
         };

@@ -8,14 +8,15 @@ use super::super::content::{MessageSource, Messages};
 use super::super::order::{PastRecipients, SubscriptionState, Target};
 use super::super::recipient::Members;
 use super::{CheckedSend, SendId, campaign, check_variations, contents};
-use crate::dispatch::state::MessageOutcome;
+use crate::dispatch::state::OutcomeFilter;
 use content::campaigns::ApiCampaigns;
 use gateway::formats::List;
 use gateway::workspaces::settings::Settings;
 use gateway::{ApiError, fields};
 
-/// The outcomes of messages that reached their users, as far as is known.
-const REACHED: [MessageOutcome; 2] = [MessageOutcome::Sent, MessageOutcome::Delivered];
+/// Selects the messages that their users have, or may have.
+const REACHED: [OutcomeFilter; 3] =
+    [OutcomeFilter::Sent, OutcomeFilter::Delivered, OutcomeFilter::MayHaveBeenSent];
 
 /// The messages, and which recipients of the earlier dispatch get them.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -23,8 +24,10 @@ pub struct RecipientsSendRequest {
     #[schemars(with = "Messages")]
     messages: Option<Messages>,
     /// The users for which the dispatch has a message with one of these outcomes.
+    /// `may_have_been_sent`: a message that was not accepted, as far as is known, but may have
+    /// arrived.
     #[schemars(extend("default" = REACHED))]
-    outcomes: Option<List<FinalOutcome, 1, { MessageOutcome::FINAL.len() }>>,
+    outcomes: Option<List<FinalOutcome, 1, { OutcomeFilter::FINAL.len() }>>,
     /// The id of a campaign of type `api`; the messages count in its statistics.
     #[schemars(with = "Option<Uuid>")]
     campaign_id: Option<String>,
@@ -38,21 +41,21 @@ pub struct RecipientsSendRequest {
     override_frequency_capping: Option<bool>,
 }
 
-/// The outcome of a message of a dispatch that has ended.
+/// Selects messages of a dispatch that has ended.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String", inline, extend(
-    "enum" = MessageOutcome::FINAL.map(MessageOutcome::name),
+    "enum" = OutcomeFilter::FINAL.map(OutcomeFilter::name),
 ))]
-struct FinalOutcome(MessageOutcome);
+struct FinalOutcome(OutcomeFilter);
 
 impl TryFrom<String> for FinalOutcome {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
-        let outcome = MessageOutcome::FINAL.into_iter().find(|outcome| outcome.name() == name);
+        let outcome = OutcomeFilter::FINAL.into_iter().find(|outcome| outcome.name() == name);
         outcome.map(Self).ok_or_else(|| {
-            let names = MessageOutcome::FINAL.map(MessageOutcome::name).join(", ");
+            let names = OutcomeFilter::FINAL.map(OutcomeFilter::name).join(", ");
             format!("must be one of {names}")
         })
     }
@@ -112,10 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn those_who_got_a_message_are_the_default() {
+    fn those_who_may_have_a_message_are_the_default() {
         assert_eq!(read(&json!({})).unwrap().outcomes, REACHED);
         let outcomes = json!({ "outcomes": ["failed", "bounced", "failed"] });
-        let failed = [MessageOutcome::Bounced, MessageOutcome::Failed];
+        let failed = [OutcomeFilter::Bounced, OutcomeFilter::Failed];
         assert_eq!(read(&outcomes).unwrap().outcomes, failed);
     }
 

@@ -9,6 +9,7 @@
 //! removed.
 
 mod packed;
+pub mod timeline;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

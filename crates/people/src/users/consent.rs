@@ -238,6 +238,15 @@ impl Consent {
         decision.state.as_deref()
     }
 
+    /// The states that were decided, and when, in milliseconds since the epoch; 0 if that is not
+    /// known: of emails, of push messages and of each group.
+    pub fn states(&self) -> impl Iterator<Item = (Topic<'_>, &str, i64)> {
+        let groups = self.groups.iter().map(|(id, decision)| (Topic::Group(id), decision));
+        let all = [(Topic::Email, &self.email), (Topic::Push, &self.push)].into_iter();
+        all.chain(groups)
+            .filter_map(|(topic, decision)| Some((topic, decision.state.as_deref()?, decision.at)))
+    }
+
     fn decision(&mut self, topic: Topic<'_>) -> &mut Decision {
         let id = match topic {
             Topic::Email => return &mut self.email,

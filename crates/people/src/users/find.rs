@@ -1,6 +1,7 @@
 //! Finds one user, and records erased ones.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
@@ -13,6 +14,36 @@ use gateway::workspaces::Workspace;
 use kit::clock::Clock;
 use kit::retry::Retry;
 use store::{Store, StoreError, Tx};
+
+/// How one user is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UserRef<'a> {
+    /// By an external_id, otherwise a service_id, otherwise an email.
+    Text(&'a str),
+    /// By the service_id alone: another user's external_id can be the same text.
+    ServiceId(Uuid),
+}
+
+impl<'a> From<&'a str> for UserRef<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Uuid> for UserRef<'_> {
+    fn from(id: Uuid) -> Self {
+        Self::ServiceId(id)
+    }
+}
+
+impl fmt::Display for UserRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => text.fmt(f),
+            Self::ServiceId(id) => id.fmt(f),
+        }
+    }
+}
 
 /// Why one user could not be shown or erased.
 #[derive(Debug, thiserror::Error)]
@@ -52,16 +83,16 @@ impl Retry for FindError {
     }
 }
 
-/// The user's record as of today, with the fields that are never exported; compact JSON. `id` is an
-/// external_id, otherwise a service_id, otherwise an email.
-pub async fn show(
+/// The user's record as of today, with the fields that are never exported; compact JSON.
+pub async fn show<'a>(
     store: &Store,
     clock: &Clock,
     workspace: &Workspace,
-    id: &str,
+    user: impl Into<UserRef<'a>>,
 ) -> Result<String, FindError> {
+    let user = user.into();
     let mut tx = store.snapshot().await?;
-    let user = find(&mut tx, workspace.id, id, For::Reading).await?;
+    let user = find(&mut tx, workspace.id, user, For::Reading).await?;
     let body = activity_rows::find_activity(&mut tx, workspace.id, user.service_id).await?;
     let activity = match &body {
         Some(body) => {
@@ -80,7 +111,7 @@ pub async fn show(
 
 /// The user with this external_id, otherwise this service_id, otherwise this email.
 pub async fn identify(tx: &mut Tx, workspace: i32, id: &str) -> Result<Uuid, FindError> {
-    Ok(find(tx, workspace, id, For::ReadingKeys).await?.service_id)
+    Ok(find(tx, workspace, UserRef::Text(id), For::ReadingKeys).await?.service_id)
 }
 
 /// A name with which a user can be created again.
@@ -90,11 +121,16 @@ pub enum Name {
     Email,
 }
 
-/// The names with which `user` can be created again; `id` if it is unknown.
-pub fn names<'a>(id: &'a str, user: Option<&'a StoredUser>) -> Vec<(Name, Cow<'a, str>)> {
-    let (external_ids, email) = match user {
-        Some(user) => (external_ids(user), user.email.as_deref().map(Cow::Borrowed)),
-        None => (vec![Cow::Borrowed(id)], Some(Cow::Owned(id.to_lowercase()))),
+/// The names with which `user` can be created again; `id` if it is unknown. A service_id is no such
+/// name.
+pub fn names<'a>(
+    id: impl Into<UserRef<'a>>,
+    user: Option<&'a StoredUser>,
+) -> Vec<(Name, Cow<'a, str>)> {
+    let (external_ids, email) = match (user, id.into()) {
+        (Some(user), _) => (external_ids(user), user.email.as_deref().map(Cow::Borrowed)),
+        (None, UserRef::Text(id)) => (vec![Cow::Borrowed(id)], Some(Cow::Owned(id.to_lowercase()))),
+        (None, UserRef::ServiceId(_)) => return Vec::new(),
     };
     let external_ids = external_ids.into_iter().map(|id| (Name::ExternalId, id));
     external_ids.chain(email.map(|email| (Name::Email, email))).collect()
@@ -186,10 +222,10 @@ pub(crate) async fn remove_identifiers(
 pub async fn find_optional(
     tx: &mut Tx,
     workspace: i32,
-    id: &str,
+    user: UserRef<'_>,
     purpose: For,
 ) -> Result<Option<StoredUser>, FindError> {
-    match find(tx, workspace, id, purpose).await {
+    match find(tx, workspace, user, purpose).await {
         Err(FindError::NotFound(_)) => Ok(None),
         found => found.map(Some),
     }
@@ -198,9 +234,19 @@ pub async fn find_optional(
 async fn find(
     tx: &mut Tx,
     workspace: i32,
-    id: &str,
+    user: UserRef<'_>,
     purpose: For,
 ) -> Result<StoredUser, FindError> {
+    let id = match user {
+        UserRef::Text(id) => id,
+        UserRef::ServiceId(id) => {
+            let user = match service_id::bucket(&id) {
+                Some(_) => rows::find_users(tx, workspace, &[id], purpose).await?.pop(),
+                None => None,
+            };
+            return user.ok_or_else(|| FindError::NotFound(id.to_string()));
+        }
+    };
     let mut ids: Vec<Uuid> = rows::find_identifiers(tx, workspace, Kind::ExternalId, &[id])
         .await?
         .into_iter()

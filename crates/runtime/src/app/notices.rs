@@ -38,7 +38,18 @@ impl HealthWarnings {
         self.0.lock().worked.values().any(|worked| !worked)
     }
 
+    /// All warnings, in the order of their subjects.
     pub fn all(&self) -> Vec<String> {
-        self.0.lock().lines.values().flatten().cloned().collect()
+        self.by_subject().into_iter().map(|(_, line)| line).collect()
+    }
+
+    /// The same with their subjects.
+    pub fn by_subject(&self) -> Vec<(&'static str, String)> {
+        let kept = self.0.lock();
+        let with_subject = |(subject, lines): (&&'static str, &Vec<String>)| {
+            let subject = *subject;
+            lines.clone().into_iter().map(move |line| (subject, line))
+        };
+        kept.lines.iter().flat_map(with_subject).collect()
     }
 }

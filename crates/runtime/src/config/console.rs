@@ -1,5 +1,8 @@
 //! The console's settings: pages for people, on a listener of their own.
 
+pub mod oidc;
+
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
@@ -28,11 +31,24 @@ pub struct Console {
     /// Maximum number of database connections that only the console of this process uses, at least 1.
     /// They are opened when needed.
     pub connections: u32,
+    /// Rights of people who sign in with OpenID Connect: the name of a permission in SCIM, and the
+    /// list of the rights that it grants. It replaces the rights of this permission in the built-in
+    /// table, which `longshore console rights --permissions` prints. Names that are in neither grant
+    /// nothing. In the environment, rights are separated by commas.
+    pub permissions: BTreeMap<String, Vec<String>>,
+    /// Sign-in with OpenID Connect.
+    pub oidc: oidc::Oidc,
 }
 
 impl Default for Console {
     fn default() -> Self {
-        Self { listen: None, public_url: None, connections: 4 }
+        Self {
+            listen: None,
+            public_url: None,
+            connections: 4,
+            permissions: BTreeMap::new(),
+            oidc: oidc::Oidc::default(),
+        }
     }
 }
 
@@ -79,6 +95,22 @@ impl From<ConsoleListen> for String {
 }
 
 impl Console {
+    /// The first segments of the console's own paths. A public URL cannot have them: where a proxy
+    /// removes its path, they would have two meanings.
+    pub const OWN_SEGMENTS: [&str; 11] = [
+        "assets",
+        "audit",
+        "dead-letters",
+        "history",
+        "overview",
+        "people",
+        "preferences",
+        "sign-in",
+        "sign-out",
+        "system",
+        "w",
+    ];
+
     /// Where the console of `standalone` listens unless something else is set.
     pub const STANDALONE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8081);
 
@@ -166,6 +198,17 @@ impl Config {
                     .to_owned(),
             ),
             (
+                of_url(|url| {
+                    let first = url.path_segments().and_then(|mut segments| segments.next());
+                    first.is_some_and(|first| Console::OWN_SEGMENTS.contains(&first))
+                }),
+                format!(
+                    "console.public_url (LONGSHORE_CONSOLE_PUBLIC_URL) must not have a path that \
+                     begins with a page of the console ({}): choose another path, such as /console",
+                    Console::OWN_SEGMENTS.map(|segment| format!("/{segment}")).join(", ")
+                ),
+            ),
+            (
                 is_of_api,
                 format!(
                     "console.public_url (LONGSHORE_CONSOLE_PUBLIC_URL) and public_url \
@@ -176,7 +219,8 @@ impl Config {
             ),
             (*connections == 0, "console.connections must be at least 1".to_owned()),
         ];
-        problems.into_iter().filter(|(is_wrong, _)| *is_wrong).map(|(_, text)| text).collect()
+        let wrong = problems.into_iter().filter(|(is_wrong, _)| *is_wrong).map(|(_, text)| text);
+        wrong.chain(self.console.oidc.problems(public_url.is_some())).collect()
     }
 }
 
@@ -239,6 +283,8 @@ mod tests {
             (&[(URL, "https://u:hidden@x.example")], "console.public_url"),
             (&[(URL, "https://x.example/?hidden=1")], "console.public_url"),
             (&[(URL, "https://x.example//evil.example")], "console.public_url"),
+            (&[(URL, "https://x.example/w")], "console.public_url"),
+            (&[(URL, "https://x.example/people/console/")], "console.public_url"),
             (&[("LONGSHORE_CONSOLE__CONNECTIONS", "0")], "console.connections"),
         ] {
             let text = config(Mode::Standalone, environment).unwrap_err();

@@ -42,6 +42,9 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("LONGSHORE_OPS_LISTEN", "ops.listen"),
     ("LONGSHORE_CONSOLE_LISTEN", "console.listen"),
     ("LONGSHORE_CONSOLE_PUBLIC_URL", "console.public_url"),
+    ("LONGSHORE_CONSOLE_OIDC_ISSUER", "console.oidc.issuer"),
+    ("LONGSHORE_CONSOLE_OIDC_CLIENT_ID", "console.oidc.client_id"),
+    ("LONGSHORE_CONSOLE_OIDC_CLIENT_SECRET", "console.oidc.client_secret"),
 ];
 
 /// Other names that the environment may contain: those of commands, and (as prefixes) those of
@@ -49,12 +52,26 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 const OTHER_VARIABLES: &[&str] = &["LONGSHORE_CONFIG", "LONGSHORE_KEY", "LONGSHORE_URL"];
 const OTHER_PREFIXES: &[&str] = &["LONGSHORE_TEST_", "LONGSHORE_SERVICES_"];
 
-/// Lists, which the environment writes with commas.
+/// Sections within a section; the environment writes `__` before their names, too.
+const NESTED: &[&str] = &["console.oidc", "console.permissions"];
+
+/// Lists of networks.
 const LISTS: &[&str] = &["allow_private", "trusted_proxies"];
 
+/// Whether a setting is a list, which the environment writes with commas.
+fn is_list(setting: &str) -> bool {
+    LISTS.contains(&setting) || setting.starts_with("console.permissions.")
+}
+
 /// Settings that no error may show, in addition to the properties of librdkafka.
-const SECRETS: &[&str] =
-    &["secret_key", "secret_key_old", "database.url", "objects.url", "traces.headers"];
+const SECRETS: &[&str] = &[
+    "secret_key",
+    "secret_key_old",
+    "database.url",
+    "objects.url",
+    "traces.headers",
+    "console.oidc.client_secret",
+];
 
 impl Config {
     /// Reads the file (`file`, or `longshore.toml` if it exists), overridden by the environment,
@@ -210,17 +227,20 @@ fn no_setting(name: &str, known: impl Iterator<Item = String>) -> String {
 /// Every setting and section, by its path in the file.
 fn settings() -> impl Iterator<Item = String> {
     let defaults = serde_json::to_value(Config::default()).unwrap_or_default();
-    let sections = defaults.as_object().into_iter().flatten();
-    let shown: Vec<String> = sections
-        .flat_map(|(section, value)| {
-            let names = value.as_object().into_iter().flat_map(|section| section.keys());
-            let names = names.map(|name| format!("{section}.{name}"));
-            std::iter::once(section.clone()).chain(names).collect::<Vec<_>>()
-        })
-        .collect();
+    let mut shown = Vec::new();
+    add_names("", &defaults, &mut shown);
     // Secrets are never written.
     let short = ENVIRONMENT.iter().map(|(_, setting)| (*setting).to_owned());
     short.chain(shown)
+}
+
+/// Adds the settings and sections of a section, by their paths.
+fn add_names(path: &str, section: &serde_json::Value, names: &mut Vec<String>) {
+    for (name, value) in section.as_object().into_iter().flatten() {
+        let name = format!("{path}{name}");
+        add_names(&format!("{name}."), value, names);
+        names.push(name);
+    }
 }
 
 /// Every variable that is read, except librdkafka's properties.
@@ -287,12 +307,19 @@ fn path_of(variable: &str) -> Option<Vec<String>> {
     if let Some(property) = name.strip_prefix("log__kafka__") {
         return Some(path(&["log", "kafka", &property.replace('_', ".")]));
     }
+    for section in NESTED {
+        let names: Vec<&str> = section.split('.').collect();
+        let rest = name.strip_prefix(&names.join("__"));
+        if let Some(name) = rest.and_then(|rest| rest.strip_prefix("__")) {
+            return Some(path(&[&names[..], &[name]].concat()));
+        }
+    }
     let (section, name) = name.split_once("__")?;
     Some(path(&[section, name]))
 }
 
 fn value_of(path: &[String], text: String) -> Value {
-    if !LISTS.contains(&path.join(".").as_str()) {
+    if !is_list(&path.join(".")) {
         return text.into();
     }
     let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
@@ -337,6 +364,8 @@ fn shape(setting: &str, kind: &Kind) -> &'static str {
         "log_format" => "text or json",
         "data" | "database.url" | "log.url" | "log.topic_prefix" | "objects.url" | "secret_key"
         | "secret_key_old" | "traces.headers" => "a text",
+        _ if setting.starts_with("console.oidc.") => "a text",
+        _ if setting.starts_with("console.permissions.") => "a list of rights",
         "traces.url" => "a URL, such as http://collector:4318",
         "traces.share" => "a number from 0 to 1",
         _ if LISTS.contains(&setting) => "a list of networks",
@@ -344,6 +373,7 @@ fn shape(setting: &str, kind: &Kind) -> &'static str {
             "a string in quotes (a name with dots needs quotes, too)"
         }
         "log.kafka" => "a section",
+        _ if NESTED.contains(&setting) => "a section",
         _ if !setting.contains('.') => "a section",
         _ => match kind {
             Kind::InvalidValue(_, range) if range == "u16" => "a whole number from 0 to 65535",

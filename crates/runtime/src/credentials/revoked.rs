@@ -3,8 +3,11 @@
 //! written to a file and read again.
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
+use uuid::Uuid;
 
 use super::{Hash, hash, revoked_rows};
+use crate::audit::Change;
 use kit::clock::{format_time, parse_time, serialize_optional_time};
 use store::{StoreError, Tx, from_row, text_enum};
 
@@ -15,6 +18,16 @@ text_enum! {
     pub enum SecretKind {
         Key = "key",
         ScimToken = "scim_token",
+    }
+}
+
+impl SecretKind {
+    /// The action of a revocation in the audit log.
+    pub fn revocation(self) -> &'static str {
+        match self {
+            Self::Key => "key.revoke",
+            Self::ScimToken => "scim_token.revoke",
+        }
     }
 }
 
@@ -46,6 +59,24 @@ pub struct KnownCredential {
 }
 from_row! { KnownCredential { kind, name, workspace, revoked_at } }
 
+/// A key or SCIM token that was revoked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevokedCredential {
+    pub kind: SecretKind,
+    pub id: Uuid,
+    pub name: String,
+    /// None for a SCIM token.
+    pub workspace_id: Option<i32>,
+}
+from_row! { RevokedCredential { kind, id, name, workspace_id } }
+
+impl RevokedCredential {
+    /// What the audit log has about it.
+    pub fn change(&self, reason: &str) -> Change {
+        Change::new(self.kind.revocation(), &*self.name, json!({ "id": self.id, "reason": reason }))
+    }
+}
+
 impl KnownCredential {
     pub fn is_valid(&self) -> bool {
         self.revoked_at.is_none()
@@ -63,9 +94,13 @@ struct Line {
 }
 
 impl RevokedSecret {
-    /// A secret that became public.
-    pub fn leaked(kind: SecretKind, secret: &str, now: i64) -> Self {
-        Self { kind, name: LEAKED.to_owned(), hash: hash(secret).into(), revoked_at: now }
+    /// A secret that became public, and the key or token that has it, if it is known.
+    pub fn leaked(secret: &str, owner: Option<&KnownCredential>, now: i64) -> Self {
+        let (kind, name) = match owner {
+            Some(owner) => (owner.kind, owner.name.clone()),
+            None => (SecretKind::Key, LEAKED.to_owned()),
+        };
+        Self { kind, name, hash: hash(secret).into(), revoked_at: now }
     }
 
     /// As a JSON object.
@@ -94,12 +129,12 @@ fn read_hash(text: &str) -> Option<Hash> {
     Some(hash)
 }
 
-/// Revokes secrets again, in a database that does not know that they are revoked. Returns those
-/// that were valid.
+/// Revokes secrets, in a database that does not know that they are revoked. Returns the keys and
+/// tokens that were valid.
 pub async fn restore(
     tx: &mut Tx,
     secrets: &[RevokedSecret],
-) -> Result<Vec<RevokedSecret>, StoreError> {
+) -> Result<Vec<RevokedCredential>, StoreError> {
     let mut revoked = Vec::new();
     for secret in secrets {
         revoked_rows::insert(tx, secret).await?;

@@ -1,6 +1,6 @@
 //! The SQL of revoked secrets.
 
-use super::revoked::{KnownCredential, LEAKED, RevokedSecret, SecretKind};
+use super::revoked::{KnownCredential, LEAKED, RevokedCredential, RevokedSecret, SecretKind};
 use crate::credentials::Hash;
 use store::{StoreError, Tx, execute, on};
 
@@ -51,7 +51,8 @@ pub async fn credentials(tx: &mut Tx, hash: &Hash) -> Result<Vec<KnownCredential
 /// All revoked secrets, each once, without those that are still valid under another name.
 pub async fn list(tx: &mut Tx) -> Result<Vec<RevokedSecret>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT min(kind) AS kind, min(name) AS name, hash, max(revoked_at) AS revoked_at
+        "SELECT min(kind) AS kind, hash, max(revoked_at) AS revoked_at,
+                COALESCE(min(CASE WHEN name <> $1 THEN name END), $1) AS name
          FROM (SELECT 'key' AS kind, name, hash, revoked_at FROM api_keys
                WHERE revoked_at IS NOT NULL
                  AND hash NOT IN (SELECT hash FROM api_keys WHERE revoked_at IS NULL)
@@ -63,7 +64,7 @@ pub async fn list(tx: &mut Tx) -> Result<Vec<RevokedSecret>, StoreError> {
                SELECT kind, name, hash, revoked_at FROM revoked_secrets) AS revoked
          GROUP BY hash ORDER BY max(revoked_at), hash",
     )
-    .fetch_all(c).await?))
+    .bind(LEAKED).fetch_all(c).await?))
 }
 
 /// Keeps a revoked secret, which no key or token may have had here.
@@ -86,15 +87,15 @@ pub(super) async fn insert(tx: &mut Tx, secret: &RevokedSecret) -> Result<(), St
 pub(super) async fn revoke_valid(
     tx: &mut Tx,
     secret: &RevokedSecret,
-) -> Result<Vec<RevokedSecret>, StoreError> {
-    let mut revoked: Vec<RevokedSecret> = on!(&mut *tx, c => sqlx::query_as(
+) -> Result<Vec<RevokedCredential>, StoreError> {
+    let mut revoked: Vec<RevokedCredential> = on!(&mut *tx, c => sqlx::query_as(
         "UPDATE api_keys SET revoked_at = $2 WHERE hash = $1 AND revoked_at IS NULL
-         RETURNING 'key' AS kind, name, hash, revoked_at",
+         RETURNING 'key' AS kind, id, name, workspace_id",
     )
     .bind(&secret.hash).bind(secret.revoked_at).fetch_all(c).await?);
-    let tokens: Vec<RevokedSecret> = on!(&mut *tx, c => sqlx::query_as(
+    let tokens: Vec<RevokedCredential> = on!(&mut *tx, c => sqlx::query_as(
         "UPDATE scim_tokens SET revoked_at = $2 WHERE hash = $1 AND revoked_at IS NULL
-         RETURNING 'scim_token' AS kind, name, hash, revoked_at",
+         RETURNING 'scim_token' AS kind, id, name, CAST(NULL AS INTEGER) AS workspace_id",
     )
     .bind(&secret.hash).bind(secret.revoked_at).fetch_all(c).await?);
     revoked.extend(tokens);

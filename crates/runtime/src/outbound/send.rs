@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use jiff::fmt::rfc2822;
 use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
@@ -87,7 +87,18 @@ pub enum ResponseBody {
 pub enum RequestError {
     /// The host name resolves to an address that is not allowed.
     Refused(String),
-    Failed(String),
+    /// Nothing of the request can have arrived: there was no connection.
+    NotSent(String),
+    /// The request may have arrived, but no complete response came.
+    NoResponse(String),
+}
+
+impl RequestError {
+    pub fn into_text(self) -> String {
+        match self {
+            Self::Refused(text) | Self::NotSent(text) | Self::NoResponse(text) => text,
+        }
+    }
 }
 
 /// A receiver's response, whatever its status.
@@ -127,12 +138,22 @@ impl HttpResponse {
 
 impl Sender {
     pub fn new(config: &Config) -> Self {
+        let timeout = Duration::from_secs(config.deliveries.timeout_seconds);
+        let connect_timeout = Duration::from_secs(config.deliveries.connect_seconds);
         Self {
             allowed: config.allow_private.as_slice().into(),
-            connect_timeout: Duration::from_secs(config.deliveries.connect_seconds),
-            timeout: Duration::from_secs(config.deliveries.timeout_seconds),
+            // The shorter one, or the end of the request would hide that there was no connection.
+            connect_timeout: connect_timeout.min(timeout / 2),
+            timeout,
             client: Arc::default(),
         }
+    }
+
+    /// The same for URLs that only the operator chooses, such as an identity provider's: it may be in
+    /// any network.
+    pub fn for_operator(config: &Config) -> Self {
+        let every = [IpNet::from(Ipv4Net::default()), IpNet::from(Ipv6Net::default())];
+        Self { allowed: every.into(), ..Self::new(config) }
     }
 
     /// POSTs `body` to the checked `url`; returns the status if it is 2xx.
@@ -154,8 +175,8 @@ impl Sender {
                 retry_after: answer.retry_after,
                 error: answer.summary(),
             }),
-            Err(RequestError::Refused(error) | RequestError::Failed(error)) => {
-                Err(Failure { status: None, retry_after: None, error })
+            Err(error) => {
+                Err(Failure { status: None, retry_after: None, error: error.into_text() })
             }
         }
     }
@@ -170,7 +191,7 @@ impl Sender {
             .client
             .get_or_try_init(|| async { self.connect() })
             .await
-            .map_err(|error| RequestError::Failed(stored_text(&causes(&error))))?;
+            .map_err(|error| RequestError::NotSent(stored_text(&causes(&error))))?;
         let secrets = secrets_of(&request.url);
         let limit = request.timeout.unwrap_or(self.timeout);
         let builder = client.request(request.method, request.url).headers(request.headers);
@@ -216,10 +237,13 @@ impl Sender {
             (true, false) => format!("no response within {timeout:?}"),
             _ => causes(&error),
         };
+        let text = stored_text(&text);
         if is_refused(&error) {
-            RequestError::Refused(stored_text(&text))
+            RequestError::Refused(text)
+        } else if error.is_connect() || error.is_builder() {
+            RequestError::NotSent(text)
         } else {
-            RequestError::Failed(stored_text(&text))
+            RequestError::NoResponse(text)
         }
     }
 }

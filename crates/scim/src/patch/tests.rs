@@ -110,6 +110,23 @@ fn single_values_are_set_and_removed() {
 }
 
 #[test]
+fn a_replacement_removes_the_members_that_it_empties() {
+    let groups = "/permissions/appGroup";
+    for empty in [json!([]), json!(null)] {
+        let value = json!({ "appGroup": empty });
+        let by_path = json!({ "op": "replace", "path": "permissions", "value": value });
+        becomes(by_path, groups, Value::Null);
+        let whole = json!({ "op": "replace", "value": { "permissions": value } });
+        becomes(whole, groups, Value::Null);
+        let added = json!({ "op": "add", "path": "permissions", "value": value });
+        becomes(added, groups, user()["permissions"]["appGroup"].clone());
+    }
+    let name = json!({ "familyName": null, "givenName": "Bo" });
+    let renamed = patched(json!([{ "op": "replace", "path": "name", "value": name }])).unwrap();
+    assert_eq!(renamed["name"], json!({ "givenName": "Bo" }));
+}
+
+#[test]
 fn values_of_many_are_added_replaced_and_removed() {
     let company = "permissions.companyPermissions";
     let pointer = "/permissions/companyPermissions";

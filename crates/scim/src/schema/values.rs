@@ -64,6 +64,25 @@ fn read_object(
     Ok(attributes)
 }
 
+/// The members of an object that it sets to null or to an empty list: a replacement removes them, and
+/// leaves the members that it does not name. None for references such as a manager, which are replaced
+/// as a whole.
+pub fn empty_members(attribute: &Attribute, value: &Value) -> Result<Vec<&'static str>, ScimError> {
+    let Value::Object(object) = value else { return Ok(Vec::new()) };
+    if attribute.is_multi_valued || attribute.value().is_some() {
+        return Ok(Vec::new());
+    }
+    let mut empty = Vec::new();
+    for (name, value) in object {
+        let member = find(attribute.members(), name).filter(|member| !member.is_read_only());
+        let Some(member) = member else { continue };
+        if read(member, value.clone(), &format!("{}.{}", attribute.name, member.name))?.is_none() {
+            empty.push(member.name);
+        }
+    }
+    Ok(empty)
+}
+
 /// The value of an attribute; none for null and empty arrays. `path` is its position, for the
 /// error.
 pub fn read(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Value>, ScimError> {

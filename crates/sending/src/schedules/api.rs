@@ -159,13 +159,9 @@ async fn accept(
     let canvas_id = find_canvas(&mut turn.tx, &caller, &canvas_id).await?;
     let new = new_schedule(&caller, canvas_id, when, &target, now)?;
     super::insert(&mut turn.tx, &new).await?;
-    if is_send {
-        // A send has a history of its own.
-        caller.record_nothing();
-    } else {
-        let change = ("schedule.create", new.id.to_string());
-        caller.record(&mut turn.tx, now, change, new.audit_details()).await?;
-    }
+    // A send has a history of its own.
+    let change = (!is_send).then(|| new.change());
+    let recording = caller.record(&mut turn.tx, now, change).await?;
     let scheduled = Scheduled {
         dispatch_id: new.dispatch_id.simple().to_string(),
         schedule_id: new.id,
@@ -173,7 +169,7 @@ async fn accept(
     };
     let response = turn.commit(StoredResponse::json(StatusCode::CREATED, &scheduled)?).await?;
     tracing::info!(schedule = %new.id, canvas = %canvas_id, "Canvas scheduled");
-    Ok(response)
+    Ok(response.recorded(recording))
 }
 
 fn new_schedule(

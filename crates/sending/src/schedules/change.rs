@@ -26,6 +26,7 @@ use messages::content::Messages;
 use messages::order::Order;
 use messages::request::{self, MessageProblem};
 use messages::when::{PAST, ScheduleObject};
+use runtime::audit::Change;
 use store::claims;
 use store::{StoreError, Tx};
 
@@ -326,22 +327,16 @@ async fn delete(
         Begun::Turn(turn) => turn,
     };
     let schedule = kind.find(&mut turn.tx, caller.workspace.id, &schedule_key).await?;
-    let former = cancel(&mut turn.tx, schedule.id, app.clock.now_ms()).await?;
-    if former == Some(ScheduleState::Sent) {
+    let cancelled = cancel(&mut turn.tx, schedule.id, app.clock.now_ms()).await?;
+    if cancelled.as_ref().is_some_and(|cancelled| cancelled.state == ScheduleState::Sent) {
         return Err(ApiError::Invalid(ALREADY_SENT.into()));
     }
-    let (before, after) = (schedule.state, former.unwrap_or(schedule.state));
-    if before == after {
-        caller.record_nothing();
-    } else {
-        let change = ("schedule.cancel", schedule.id.to_string());
-        let states = json!({ "before": before.name(), "after": after.name() });
-        caller.record(&mut turn.tx, app.clock.now_ms(), change, states).await?;
-    }
+    let change = cancelled.and_then(|cancelled| cancelled.change());
+    let recording = caller.record(&mut turn.tx, app.clock.now_ms(), change).await?;
     let response =
         turn.commit(StoredResponse::json(StatusCode::CREATED, &Success::default())?).await?;
     tracing::info!(schedule = %schedule.id, "schedule cancelled");
-    Ok(response)
+    Ok(response.recorded(recording))
 }
 
 async fn update(
@@ -383,14 +378,14 @@ async fn update(
         return Err(ApiError::Invalid(PAST.into()));
     }
     move_to(&mut turn.tx, &schedule, when, timed_at).await?;
-    let change = ("schedule.update", schedule.id.to_string());
     let details = json!({
         "before": { "time": format_time(schedule.time) },
         "after": { "time": format_time(when.time), "has_new_messages": has_new_messages },
     });
-    caller.record(&mut turn.tx, now, change, details).await?;
+    let change = Change::new("schedule.update", schedule.id.to_string(), details);
+    let recording = caller.record(&mut turn.tx, now, change).await?;
     let response =
         turn.commit(StoredResponse::json(StatusCode::CREATED, &Success::default())?).await?;
     tracing::info!(schedule = %schedule.id, "schedule changed");
-    Ok(response)
+    Ok(response.recorded(recording))
 }

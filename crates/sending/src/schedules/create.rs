@@ -73,12 +73,11 @@ pub(super) async fn schedule(
         created_at: now,
     };
     super::insert(&mut turn.tx, &new).await?;
-    let change = ("schedule.create", new.id.to_string());
-    caller.record(&mut turn.tx, now, change, new.audit_details()).await?;
+    let recording = caller.record(&mut turn.tx, now, new.change()).await?;
     let sent = Sent::new(new.dispatch_id, &checked);
     let scheduled = ScheduledMessages { schedule_id: new.id, sent };
     let response = turn.commit(StoredResponse::json(StatusCode::CREATED, &scheduled)?).await?;
     tracing::info!(schedule = %new.id, "messages scheduled");
     count_accepted(Kind::Schedule);
-    Ok(response)
+    Ok(response.recorded(recording))
 }

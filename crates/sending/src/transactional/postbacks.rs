@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::rows::Email;
 use super::{State, time};
 use crate::app::App;
-use gateway::deliveries::{self, NewDelivery, STATUS_POSTBACK};
+use deliveries::{NewDelivery, STATUS_POSTBACK};
 use gateway::openapi::{SENT_TO_OTHERS, Webhook};
 use gateway::workspaces::settings::Settings;
 use store::{StoreError, Tx};

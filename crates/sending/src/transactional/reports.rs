@@ -8,6 +8,7 @@ use crate::app::App;
 use gateway::workspaces::settings::{self, Settings};
 use kit::fail_point;
 use messages::MessageId;
+use runtime::history::{self, Metric};
 use store::{StoreError, Tx};
 
 /// The new state of an email.
@@ -71,6 +72,14 @@ pub async fn change_state(
     };
     if !rows::advance(tx, email.dispatch_id, &step).await? {
         return Ok(false);
+    }
+    let counted = match state {
+        State::Sent => Some(Metric::MessagesSent),
+        State::Bounced | State::Aborted => Some(Metric::MessagesFailed),
+        State::Processing | State::Processed | State::Delivered => None,
+    };
+    if let Some(metric) = counted {
+        history::count(tx, email.workspace_id, &[(metric, 1)]).await?;
     }
     (email.state, email.state_at, email.reason) = (state, at, step.reason);
     email.sent_at = step.sent_at.or(email.sent_at);

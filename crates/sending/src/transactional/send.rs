@@ -399,7 +399,9 @@ impl From<Outcome> for EmailOutcome {
             }
             Outcome::Bounced(reason) => Self::Step(State::Bounced, Some(stored_text(&reason))),
             Outcome::Failed(reason) => Self::aborted(reason),
-            Outcome::Later { reason, after } => Self::Later { reason, after },
+            Outcome::Later { reason, after } | Outcome::NoResponse { reason, after } => {
+                Self::Later { reason, after }
+            }
         }
     }
 }

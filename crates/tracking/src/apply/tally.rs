@@ -65,6 +65,11 @@ impl Tally {
         self.applied[kind as usize] += 1;
     }
 
+    /// Objects of all kinds that were applied.
+    pub(super) fn objects_applied(&self) -> u64 {
+        self.applied.iter().sum()
+    }
+
     pub(super) fn drop(&mut self, kind: Kind, reason: Dropped) {
         *self.dropped.entry((kind.name(), reason)).or_default() += 1;
     }

@@ -79,6 +79,7 @@ enum Comes {
     Bounced,
     Failed,
     Later,
+    NoResponse,
 }
 
 async fn relay_replies_determine_the_outcome(store: TestStore) {
@@ -101,8 +102,8 @@ async fn relay_replies_determine_the_outcome(store: TestStore) {
         (Step::Data, says(421, "shutting down"), Comes::Later, "421 shutting down"),
         (Step::End, says(552, "too large"), Comes::Bounced, "552 too large"),
         (Step::End, says(452, "disk full"), Comes::Later, "452 disk full"),
-        (Step::End, Action::Stall, Comes::Later, "no response within 1s"),
-        (Step::End, Action::Close, Comes::Later, "end of data"),
+        (Step::End, Action::Stall, Comes::NoResponse, "no response within 1s"),
+        (Step::End, Action::Close, Comes::NoResponse, "end of data"),
     ] {
         let relay = ScriptedRelay::start(&[], [(step, does.clone())]).await;
         world.by_relay(relay.url("", ""));
@@ -111,6 +112,7 @@ async fn relay_replies_determine_the_outcome(store: TestStore) {
             Outcome::Bounced(_) => Comes::Bounced,
             Outcome::Failed(_) => Comes::Failed,
             Outcome::Later { .. } => Comes::Later,
+            Outcome::NoResponse { .. } => Comes::NoResponse,
             other => panic!("{step:?} {does:?}: {other:?}"),
         };
         assert_eq!(came, comes, "{step:?} {does:?}: {outcome:?}");
@@ -145,7 +147,7 @@ async fn retried_emails_keep_their_message_id(store: TestStore) {
     let relay = ScriptedRelay::start(&[], [(Step::End, Action::AcceptAndClose)]).await;
     world.by_relay(relay.url("", ""));
     let message = Message::email("Hello");
-    assert!(matches!(world.send(&message).await, Outcome::Later { .. }));
+    assert!(matches!(world.send(&message).await, Outcome::NoResponse { .. }));
     assert_eq!(world.send(&message).await, Outcome::Sent);
     let ids: Vec<_> = relay.accepted().iter().map(|email| email.header("Message-ID")).collect();
     assert!(ids.len() == 2 && ids[0].is_some() && ids[0] == ids[1], "{ids:?}");

@@ -137,9 +137,7 @@ async fn answers_decide(store: TestStore) {
     for (answer, is_later) in [
         (ScriptedResponse::Status(408), true),
         (ScriptedResponse::Status(429), true),
-        (ScriptedResponse::Status(502), true),
-        (ScriptedResponse::Hang, true),
-        (ScriptedResponse::Close, true),
+        (ScriptedResponse::Status(503), true),
         (ScriptedResponse::Status(400), false),
         (ScriptedResponse::Status(403), false),
         (ScriptedResponse::Status(404), false),
@@ -150,6 +148,16 @@ async fn answers_decide(store: TestStore) {
         let outcome = world.send(&message).await;
         assert_eq!(matches!(outcome, Outcome::Later { .. }), is_later, "{answer:?}: {outcome:?}");
         assert_eq!(matches!(outcome, Outcome::Failed(_)), !is_later, "{answer:?}: {outcome:?}");
+    }
+    for answer in [
+        ScriptedResponse::Hang,
+        ScriptedResponse::Close,
+        ScriptedResponse::Status(502),
+        ScriptedResponse::Status(504),
+    ] {
+        receiver.script([answer.clone()]);
+        let outcome = world.send(&message).await;
+        assert!(matches!(outcome, Outcome::NoResponse { .. }), "{answer:?}: {outcome:?}");
     }
     // However often it was sent, it was one message.
     assert_eq!(world.send(&message).await, Outcome::Sent);

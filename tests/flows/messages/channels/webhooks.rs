@@ -72,12 +72,20 @@ async fn answers_decide(store: TestStore) {
         ScriptedResponse::Status(429),
         ScriptedResponse::Status(500),
         ScriptedResponse::Status(503),
-        ScriptedResponse::Hang,
-        ScriptedResponse::Close,
     ] {
         receiver.script([answer.clone()]);
         let outcome = world.send(&message).await;
         assert!(matches!(&outcome, Outcome::Later { after: None, .. }), "{answer:?}: {outcome:?}");
+    }
+    for answer in [
+        ScriptedResponse::Hang,
+        ScriptedResponse::Close,
+        ScriptedResponse::Status(502),
+        ScriptedResponse::Status(504),
+    ] {
+        receiver.script([answer.clone()]);
+        let outcome = world.send(&message).await;
+        assert!(matches!(outcome, Outcome::NoResponse { .. }), "{answer:?}: {outcome:?}");
     }
     for answer in [
         ScriptedResponse::Says(400, "no hidden-token".into()),

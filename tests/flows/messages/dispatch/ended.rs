@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longshore::messages::dispatch::state::{MessageOutcome, State};
+use longshore::messages::dispatch::state::{OutcomeFilter, State};
 use longshore::messages::dispatch::{self, Filter};
 use longshore::messages::order::{Order, PastRecipients, Target};
 use serde_json::Value;
@@ -68,7 +68,7 @@ async fn unsent_messages_of_cancelled_sends_do_not_count(world: World) {
 
 async fn cancel(store: &Store, order: &Order) {
     let mut tx = store.write().await.unwrap();
-    assert!(dispatch::cancel(&mut tx, order.dispatch_id).await.unwrap());
+    assert!(dispatch::cancel(&mut tx, order.dispatch_id).await.unwrap().is_some());
     tx.commit().await.unwrap();
 }
 
@@ -167,7 +167,7 @@ async fn outcomes_of_a_newer_release_are_listed(world: World) {
     let order = world.order();
     world.send(&order).await;
     let past =
-        PastRecipients { dispatch_id: order.dispatch_id, outcomes: vec![MessageOutcome::Sent] };
+        PastRecipients { dispatch_id: order.dispatch_id, outcomes: vec![OutcomeFilter::Sent] };
     let target = Target { recipients_of: Some(past), ..Target::default() };
     let apology = Order { target, ..world.order() };
     world.send(&apology).await;
@@ -222,7 +222,7 @@ async fn old_sends_are_deleted(mut world: World) {
     assert_eq!(world.shown(&order).await.state, State::Done);
     // Another send goes to its recipients.
     let past =
-        PastRecipients { dispatch_id: order.dispatch_id, outcomes: vec![MessageOutcome::Sent] };
+        PastRecipients { dispatch_id: order.dispatch_id, outcomes: vec![OutcomeFilter::Sent] };
     let target = Target { recipients_of: Some(past), ..Target::default() };
     let apology = Order { target, ..world.order() };
     world.begin(&apology).await;
@@ -244,7 +244,7 @@ async fn old_sends_are_deleted(mut world: World) {
     dispatch::sweep::sweep(app, &CancellationToken::new()).await.unwrap();
     assert_eq!(world.shown(&order).await.state, State::Done, "its recipients are needed");
     let mut tx = app.store.write().await.unwrap();
-    assert!(dispatch::cancel(&mut tx, apology.dispatch_id).await.unwrap());
+    assert!(dispatch::cancel(&mut tx, apology.dispatch_id).await.unwrap().is_some());
     tx.commit().await.unwrap();
     dispatch::sweep::sweep(app, &CancellationToken::new()).await.unwrap();
     let mut tx = app.store.snapshot().await.unwrap();

@@ -134,8 +134,9 @@ async fn work(app: App, stop: CancellationToken) {
             claims::take(&app.store, kinds::DELIVERY, 4, 8, lease, &[]).await.unwrap().claims
         {
             let (app, stop) = (app.clone(), stop.clone());
-            attempts
-                .spawn(async move { deliveries::run(&app, &app.messages, &claim, &stop).await });
+            attempts.spawn(async move {
+                deliveries::run(&app.deliveries, &app.messages, &claim, &stop).await
+            });
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -4,24 +4,23 @@
 //! end come the events `ended`, at which the page loads itself again with its other actions, and
 //! `close`, at which htmx closes the stream.
 
-use std::convert::Infallible;
-
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, header};
-use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use axum::response::sse::Event;
 use futures::stream;
 use maud::html;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
+use tokio::time::sleep;
 
 use super::progress::{Moment, figures};
+use crate::app::App;
 use crate::page::Page;
 use crate::pages::exports::labels;
 use crate::rights::Right;
 use crate::session;
 use exports::Job;
-use exports::events::{KEEP_ALIVE, RETRY, should_close};
-use exports::watched::{Change, Follower};
+use exports::events::{RETRY, stream_of};
+use exports::watched::{CHECK_INTERVAL, Change, Follower};
 use runtime::app::queue::held_by;
 use runtime::fairness::Holder;
 use store::within_timeout;
@@ -41,7 +40,6 @@ pub struct LiveExport {
     job: Job,
     planned_at: Option<i64>,
     follower: Follower,
-    session_check: Interval,
     next: Next,
 }
 
@@ -64,24 +62,17 @@ impl LiveExport {
         (job, planned_at): (Job, Option<i64>),
         follower: Follower,
     ) -> Self {
-        // As often as the comments that keep the connection open.
-        let mut session_check = interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
-        session_check.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { page, head, job, planned_at, follower, session_check, next: Next::First }
+        Self { page, head, job, planned_at, follower, next: Next::First }
     }
 
     pub fn into_response(self) -> Response {
-        let events = stream::unfold(self, |mut live| async move {
+        let mut response = stream_of(stream::unfold(self, |mut live| async move {
             let event = live.next().await?;
-            Some((Ok::<_, Infallible>(event), live))
-        });
-        // nginx buffers responses otherwise.
-        let headers = [
-            (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
-            (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        ];
-        let events = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
-        (headers, events).into_response()
+            Some((event, live))
+        }));
+        let no_store = HeaderValue::from_static("no-store");
+        response.headers_mut().insert(header::CACHE_CONTROL, no_store);
+        response
     }
 
     /// The next event; none at the end of the stream.
@@ -121,44 +112,33 @@ impl LiveExport {
 
     /// Waits for a change, or for another reason to end.
     async fn change(&mut self) -> Option<Event> {
-        loop {
-            tokio::select! {
-                biased;
-                () = should_close(&self.head) => return None,
-                change = self.follower.changed() => return match change {
-                    Change::Status => Some(self.figures()),
-                    Change::Replaced => {
-                        self.next = Next::None;
-                        Some(named(CLOSE))
-                    }
-                    Change::Gone => {
-                        self.next = Next::Close;
-                        Some(named(ENDED))
-                    }
-                },
-                _ = self.session_check.tick() => {
-                    if !self.is_allowed().await {
-                        // The page loads itself again: then the person can sign in.
-                        self.next = Next::Close;
-                        return Some(named(ENDED));
-                    }
-                }
+        let Self { page, head, job, follower, .. } = self;
+        let is_allowed = || is_allowed(page.app.clone(), head.clone(), job.workspace_id);
+        match follower.changed(is_allowed).await {
+            Change::Status => Some(self.figures()),
+            Change::Closing => None,
+            Change::Replaced => {
+                self.next = Next::None;
+                Some(named(CLOSE))
+            }
+            // The page loads itself again: then the person can sign in.
+            Change::Refused | Change::Gone => {
+                self.next = Next::Close;
+                Some(named(ENDED))
             }
         }
     }
+}
 
-    /// Whether the person may still see the export. While the database is down, this is not known.
-    async fn is_allowed(&self) -> bool {
-        let (app, head, workspace) =
-            (self.page.app.clone(), self.head.clone(), self.job.workspace_id);
-        let read = async move { session::viewer(&app, &head).await };
-        // In a task of its own, because the client can end the stream while it reads.
-        let read = held_by(Holder::Workspace(workspace), read);
-        match within_timeout(read, sleep(KEEP_ALIVE)).await {
-            Ok(Some(viewer)) => viewer.rights.has(Right::ExportsView, Some(workspace)),
-            Ok(None) => false,
-            Err(_) => true,
-        }
+/// Whether the person may still see the export. While the database is down, this is not known.
+async fn is_allowed(app: App, head: Parts, workspace: i32) -> bool {
+    let read = async move { session::viewer(&app, &head).await };
+    // In a task of its own, because the client can end the stream while it reads.
+    let read = held_by(Holder::Workspace(workspace), read);
+    match within_timeout(read, sleep(CHECK_INTERVAL)).await {
+        Ok(Some(viewer)) => viewer.rights.has(Right::ExportsView, Some(workspace)),
+        Ok(None) => false,
+        Err(_) => true,
     }
 }
 

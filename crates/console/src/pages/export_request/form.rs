@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::error::PageError;
+use crate::app::App;
 use crate::form::Form;
-use crate::page::Page;
 use exports::request::{ExportOptions, RequestedUsers, check_address};
 use gateway::ApiError;
-use proof::fields::{self, CUSTOM_ATTRIBUTES, ON_REQUEST};
+use gateway::workspaces::Workspace;
+use kit::words::about_field;
+use proof::fields::{self, CUSTOM_ATTRIBUTES, FieldSet, ON_REQUEST};
 
 /// The names of the form's fields; most are those of the API.
 pub const AUDIENCE: &str = "audience";
@@ -28,8 +29,16 @@ pub const REQUEST_KEY: &str = "request_key";
 /// The value of `audience` for the control group.
 pub const CONTROL_GROUP: &str = "control_group";
 
-/// The fields next to which the form shows an error.
-const SHOWN: [&str; 6] = [SEGMENT, FIELDS, FORMAT, DESTINATION, USERS_PER_FILE, CALLBACK];
+/// The fields next to which the form shows an error, in its order, and their labels.
+const LABELS: [(&str, &str); 7] = [
+    (SEGMENT, "Segment"),
+    (FIELDS, "Fields"),
+    (MORE_FIELDS, "Single custom attributes"),
+    (DESTINATION, "Destination"),
+    (FORMAT, "Format"),
+    (USERS_PER_FILE, "Users in a file"),
+    (CALLBACK, "Callback address"),
+];
 
 /// The value of `group` for every field of the record.
 pub const EVERY_FIELD: &str = "every";
@@ -74,6 +83,9 @@ impl Group {
         fields::exportable().filter(move |field| Self::from_field(field) == self)
     }
 }
+
+/// Whose users the API's request is for, and its options.
+pub type Request = (RequestedUsers, ExportOptions);
 
 /// What the person filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,8 +141,16 @@ impl Values {
         }
     }
 
-    /// The names of all requested fields: those of the record in its order, then the others.
+    /// The names of all requested fields: those that are ticked, then those on lines.
     pub fn field_names(&self) -> Vec<String> {
+        let mut names = self.ticked_names();
+        let lines = self.more_fields.lines().map(str::trim).filter(|name| !name.is_empty());
+        names.extend(lines.map(str::to_owned));
+        names
+    }
+
+    /// The names of the fields that are ticked: those of the record in its order, then the others.
+    fn ticked_names(&self) -> Vec<String> {
         let has_every = self.groups.contains(EVERY_FIELD);
         let is_wanted = |field: &str| {
             let in_group = self.groups.contains(Group::from_field(field).name());
@@ -141,8 +161,7 @@ impl Values {
         let ticked = fields::exportable().filter(|field| is_wanted(field)).map(str::to_owned);
         // The reader of the API refuses unknown names.
         let unknown = self.fields.iter().filter(|field| !known.contains(field.as_str())).cloned();
-        let more = self.more_fields.lines().map(str::trim).filter(|name| !name.is_empty());
-        ticked.chain(unknown).chain(more.map(str::to_owned)).collect()
+        ticked.chain(unknown).collect()
     }
 
     /// The body of the API's request.
@@ -173,16 +192,49 @@ impl Values {
         Value::Object(self.body()).to_string()
     }
 
-    /// The request, as the API reads it.
-    pub fn request(&self, page: &Page) -> Result<(RequestedUsers, ExportOptions), PageError> {
-        let workspace = page.workspace()?;
+    /// The request, as the API reads it, and the errors of all its fields. With errors, the request is
+    /// another one, or none.
+    pub fn request(&self, app: &App, workspace: &Workspace) -> (Option<Request>, Errors) {
         let mut body = self.body();
         fields::note_alias(&mut body, workspace.aliases.service_id.as_deref());
-        let check = check_address(&page.app);
-        if self.is_control_group {
-            return Ok((RequestedUsers::ControlGroup, ExportOptions::read(&body, check)?));
+        let mut errors = Errors::default();
+        loop {
+            let error = match self.read_request(app, workspace, &body) {
+                Ok(request) => return (Some(request), errors),
+                Err(error) => error,
+            };
+            // The API reports its first error. The next one appears once this field is valid.
+            match errors.add(&error, self) {
+                Some(SEGMENT) => body.insert(SEGMENT.to_owned(), json!(Uuid::nil())),
+                Some(FIELDS | MORE_FIELDS) => {
+                    body.insert(FIELDS.to_owned(), json!(["external_id"]))
+                }
+                Some(field) => body.remove(field),
+                None => return (None, errors),
+            };
         }
-        Ok(ExportOptions::read_with_users(&body, workspace.id, check)?)
+    }
+
+    fn read_request(
+        &self,
+        app: &App,
+        workspace: &Workspace,
+        body: &Map<String, Value>,
+    ) -> Result<Request, ApiError> {
+        let check = check_address(app);
+        if self.is_control_group {
+            return Ok((RequestedUsers::ControlGroup, ExportOptions::read(body, check)?));
+        }
+        ExportOptions::read_with_users(body, workspace.id, check)
+    }
+
+    /// The field of the form that an error of a field of the API is about.
+    fn field_of(&self, field: &'static str) -> &'static str {
+        let ticked = self.ticked_names();
+        let is_about_lines = field == FIELDS
+            && !self.more_fields.is_empty()
+            && (ticked.is_empty() || FieldSet::parse(&ticked).is_ok());
+        if is_about_lines { MORE_FIELDS } else { field }
     }
 }
 
@@ -195,18 +247,37 @@ pub struct Errors {
 }
 
 impl Errors {
-    pub fn new(error: &ApiError) -> Self {
-        let message = error.message().into_owned();
-        let is_about = |field: &str| {
-            let rest = message.strip_prefix(field);
-            rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+    pub fn new(error: &ApiError, values: &Values) -> Self {
+        let mut errors = Self::default();
+        errors.add(error, values);
+        errors
+    }
+
+    /// Adds an error of the API, with the label of its field instead of the name. Returns the field;
+    /// none if the error is about no field, or its field has one already.
+    pub fn add(&mut self, error: &ApiError, values: &Values) -> Option<&'static str> {
+        let message = error.message();
+        let about = |(field, _): &(&'static str, &str)| {
+            let rest = message.strip_prefix(field)?;
+            let is_other = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+            (!is_other).then(|| (*field, rest.trim_start_matches([':', ' '])))
         };
-        match SHOWN.into_iter().find(|field| is_about(field)) {
-            Some(field) => {
-                Self { by_field: BTreeMap::from([(field.to_owned(), message)]), general: None }
-            }
-            None => Self { by_field: BTreeMap::new(), general: Some(message) },
-        }
+        let Some((field, text)) = LABELS.iter().find_map(about) else {
+            self.general = Some(message.into_owned());
+            return None;
+        };
+        let field = values.field_of(field);
+        let (_, label) = LABELS.into_iter().find(|(known, _)| *known == field)?;
+        let former = self.by_field.insert(field.to_owned(), about_field(label, text));
+        former.is_none().then_some(field)
+    }
+
+    /// The fields with errors and their messages, in the order of the form.
+    pub fn in_order(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let message = |(field, _): (&'static str, _)| {
+            self.by_field.get(field).map(|message| (field, message.as_str()))
+        };
+        LABELS.into_iter().filter_map(message)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -266,19 +337,37 @@ mod tests {
 
     #[test]
     fn errors_belong_to_the_field_that_they_name() {
-        let about = |text: &str| {
-            let errors = Errors::new(&ApiError::Invalid(text.to_owned()));
-            (errors.by_field.keys().next().cloned(), errors.general.is_some())
+        let about = |text: &str, form: &str| {
+            let errors = Errors::new(&ApiError::Invalid(text.to_owned()), &read(form));
+            let first = errors.in_order().next().map(|(field, text)| (field, text.to_owned()));
+            (first, errors.general.is_some())
         };
-        for (text, field) in [
-            ("users_per_file must be 1 to 500000", USERS_PER_FILE),
-            ("callback_endpoint: must begin with http:// or https://", CALLBACK),
-            ("fields_to_export[3] must be a string", FIELDS),
-            ("destination: \"x\" does not match a storage", DESTINATION),
+        for (text, form, field, shown) in [
+            (
+                "users_per_file must be 1 to 500000",
+                "",
+                USERS_PER_FILE,
+                "Users in a file must be 1 to 500000",
+            ),
+            ("callback_endpoint: expected https", "", CALLBACK, "Callback address: expected https"),
+            ("fields_to_export[3] must be a string", "", FIELDS, "Fields[3] must be a string"),
+            (
+                "fields_to_export contains unknown fields: \"x\"",
+                "field=email&more_fields=x",
+                MORE_FIELDS,
+                "Single custom attributes contains unknown fields: \"x\"",
+            ),
+            (
+                "fields_to_export contains unknown fields: \"x\"",
+                "field=x&more_fields=y",
+                FIELDS,
+                "Fields contains unknown fields: \"x\"",
+            ),
         ] {
-            assert_eq!(about(text), (Some(field.to_owned()), false), "{text}");
+            let expected = (Some((field, shown.to_owned())), false);
+            assert_eq!(about(text, form), expected, "{text}");
         }
-        assert_eq!(about("The workspace has no active global control group"), (None, true));
-        assert_eq!(about("destinations are many"), (None, true));
+        assert_eq!(about("The workspace has no active global control group", ""), (None, true));
+        assert_eq!(about("destinations are many", ""), (None, true));
     }
 }

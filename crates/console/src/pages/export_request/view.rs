@@ -14,8 +14,9 @@ use crate::page::Page;
 use crate::parts::{self, Tone, icon};
 use crate::shell::{KEY_HEADER, api, quoted};
 use exports::dry_run::{DryRun, EstimatedUsers};
-use exports::request::MAX_USERS_PER_FILE;
+use exports::request::{MAX_USERS_PER_FILE, unknown_segment};
 use exports::{Format, destination};
+use gateway::ApiError;
 use gateway::workspaces::storage::{AZURE, S3, URL};
 use gateway::workspaces::{self, segments};
 
@@ -25,6 +26,8 @@ pub struct Choices {
     /// Ids and names.
     segments: Vec<(Uuid, String)>,
     destinations: Vec<String>,
+    /// Whether an export without a destination is a download.
+    is_download_by_default: bool,
 }
 
 impl Choices {
@@ -36,9 +39,33 @@ impl Choices {
             has_control_group: group.is_some(),
             segments: segments::names(&mut tx, workspace.id).await?,
             destinations: destination::names(&mut tx, workspace).await?,
+            is_download_by_default: workspace.own_storage().is_none(),
         };
         tx.commit().await?;
         Ok(choices)
+    }
+
+    /// Adds the errors of values that the form does not offer, which are otherwise found only after
+    /// those of the request.
+    pub fn check(&self, values: &Values, errors: &mut Errors) {
+        let has = |id: &str| self.segments.iter().any(|(segment, _)| segment.to_string() == id);
+        if !values.is_control_group && !has(&values.segment_id) {
+            errors.add(&unknown_segment(), values);
+        }
+        let destination = &values.destination;
+        if !destination.is_empty() && !self.destinations.contains(destination) {
+            let text = format!("{DESTINATION}: {destination:?} does not match a storage");
+            errors.add(&ApiError::invalid_field(text), values);
+        }
+    }
+
+    /// Whether the callback of an export with these values has the address of its files.
+    pub fn shows_files(&self, values: &Values) -> bool {
+        let is_download = match values.destination.as_str() {
+            "" => self.is_download_by_default,
+            name => name == URL,
+        };
+        is_download && !values.callback.is_empty()
     }
 }
 
@@ -104,14 +131,11 @@ fn problem(errors: &Errors) -> Markup {
         div.notice.bad role="alert" {
             (icon("circle-alert"))
             div {
+                p { b { "Nothing was requested." } }
                 @if let Some(text) = &errors.general { p { bdi { (text) } } }
-                @for field in errors.by_field.keys() {
-                    p {
-                        "One value cannot be used. "
-                        a href=(format!("#{field}")) { "Correct it" } "."
-                    }
+                @for (field, message) in errors.in_order() {
+                    p { a href=(format!("#{field}")) { bdi { (message) } } }
                 }
-                p { "Nothing was requested." }
             }
         }
     }
@@ -171,13 +195,14 @@ fn audience(choices: &Choices, values: &Values, errors: &Errors) -> Markup {
     }
 }
 
-/// The whole of a name that is cut.
+/// A name that is shown cut.
 fn title(name: &str) -> Option<&str> {
     (parts::cut(name).len() < name.len()).then_some(name)
 }
 
 fn fields(values: &Values, errors: &Errors) -> Markup {
     let (_, described_by) = state(errors, FIELDS, "fields-hint");
+    let (is_invalid, more_described_by) = state(errors, MORE_FIELDS, "more-hint");
     let has_every = values.groups.contains(EVERY_FIELD);
     html! {
         fieldset.field.full id=(FIELDS) aria-describedby=(described_by) {
@@ -198,10 +223,12 @@ fn fields(values: &Values, errors: &Errors) -> Markup {
         div.field.full {
             label for=(MORE_FIELDS) { "Single custom attributes " span.muted { "optional" } }
             textarea.input id=(MORE_FIELDS) name=(MORE_FIELDS) rows="3" spellcheck="false"
-                aria-describedby="more-hint" { (values.more_fields) }
+                aria-invalid=[is_invalid] aria-describedby=(more_described_by)
+            { (values.more_fields) }
             p.hint id="more-hint" {
                 "One a line, such as " code { "custom_attributes.tier" } "."
             }
+            (parts::field_error(&errors.by_field, MORE_FIELDS))
         }
     }
 }
@@ -316,7 +343,7 @@ fn callback(values: &Values, errors: &Errors) -> Markup {
 
 fn estimated(page: &Page, estimate: &DryRun) -> Markup {
     let target = &estimate.destination;
-    let place = html! {
+    let destination = html! {
         @match (&target.location, &target.name) {
             (Some(location), _) => (parts::name(location)),
             (None, Some(name)) if name != URL => (parts::name(name)),
@@ -347,7 +374,7 @@ fn estimated(page: &Page, estimate: &DryRun) -> Markup {
                 }
             },
         ),
-        ("Destination", place),
+        ("Destination", destination),
     ];
     html! {
         (parts::facts(&rows))

@@ -2,16 +2,18 @@
 
 use maud::{Markup, html};
 
-use super::view::{dead_letters, export_link, kind_name, link_in, workspace_name};
-use super::{Exports, Overview};
+use super::view::{counted, dead_letters, export_link, kind_name, link_in, workspace_name};
+use super::{ExportInProgress, Exports, MAX_FAILURES, Overview, SHOWN_EXPORTS, SHOWN_FAILURES};
 use crate::fleet::Fleet;
 use crate::page::Page;
 use crate::pages::exports::labels;
 use crate::parts::{self, icon};
 use crate::rights::Right;
-use exports::State;
+use deliveries::STATUS_POSTBACK;
 use exports::overview::Mark;
-use gateway::deliveries::{GivenUp, STATUS_POSTBACK};
+use exports::storage_health::{OBJECTS, WAITING, WaitingExport};
+
+const STORAGE_RUNBOOK: &str = "docs/runbooks/object-storage-unavailable.md";
 
 /// Something that needs a look.
 struct Cause {
@@ -72,19 +74,26 @@ fn causes(page: &Page, overview: &Overview) -> Vec<Cause> {
     if let Some(fleet) = &overview.fleet {
         add_fleet(&mut causes, fleet);
     }
-    for warning in &overview.warnings {
+    for (subject, warning) in &overview.warnings {
+        let (title, runbook) = match *subject {
+            // Below, with links to the exports.
+            WAITING => continue,
+            OBJECTS => ("The storage of exports is unavailable", STORAGE_RUNBOOK),
+            _ => ("A warning of this process", "docs/runbooks/index.md"),
+        };
+        let text = html! { (parts::name(warning)) };
         causes.push(Cause {
             is_bad: true,
-            title: "A warning of this process".into(),
+            title: title.into(),
             href: "#work".into(),
-            text: html! { (parts::name(warning)) },
-            runbook: "docs/runbooks/index.md",
+            text,
+            runbook,
         });
     }
     if let Some(exports) = &overview.exports {
-        add_exports(&mut causes, page, exports);
+        add_exports(&mut causes, page, overview, exports);
     }
-    add_given_up(&mut causes, page, &overview.given_up);
+    add_given_up(&mut causes, page, overview);
     for (workspace, count) in &overview.dead_letters {
         causes.push(Cause {
             is_bad: false,
@@ -92,7 +101,7 @@ fn causes(page: &Page, overview: &Overview) -> Vec<Cause> {
             href: "#work".into(),
             text: html! {
                 @match workspace {
-                    Some(id) => (workspace_name(page, *id)),
+                    Some(id) => (workspace_name(overview, *id)),
                     None => "Of an unknown workspace",
                 }
             },
@@ -139,41 +148,44 @@ fn add_fleet(causes: &mut Vec<Cause>, fleet: &Fleet) {
     }
 }
 
-fn add_exports(causes: &mut Vec<Cause>, page: &Page, exports: &Exports) {
-    for export in &exports.in_progress {
+fn add_exports(causes: &mut Vec<Cause>, page: &Page, overview: &Overview, exports: &Exports) {
+    for waiting in &exports.waiting {
+        causes.push(waits_for_storage(page, waiting));
+    }
+    for ExportInProgress { export, title } in exports.in_progress.iter().take(SHOWN_EXPORTS) {
         let Some(mark) = export.mark else { continue };
         causes.push(Cause {
             is_bad: mark == Mark::Stalled,
             title: format!("An export is {}", mark.name()),
             href: export_link(page, export),
             text: html! {
-                (parts::name(&export.workspace)) ": " (parts::name(&exports.title(&export.job)))
+                (parts::name(&export.workspace)) ": " (parts::name(title))
                 ", " (labels::mark_reason(mark))
             },
             runbook: "docs/runbooks/export-slow.md",
         });
     }
-    for failed in &exports.failed {
+    for failed in exports.failed.iter().take(SHOWN_FAILURES) {
         let path = format!("/exports/{}", parts::encoded(&failed.object_prefix));
         causes.push(Cause {
             is_bad: true,
             title: "An export failed".into(),
-            href: link_in(page, failed.workspace_id, &path),
+            href: link_in(page, overview, failed.workspace_id, &path),
             text: html! {
-                (workspace_name(page, failed.workspace_id)) ", " (page.time(failed.finished_at))
+                (workspace_name(overview, failed.workspace_id)) ", "
+                (page.time(failed.finished_at))
                 @if let Some(error) = &failed.error { ": " (parts::name(error)) }
             },
             runbook: "docs/runbooks/export-failed.md",
         });
     }
-    let hidden = exports.count(State::Failed) - exports.failed.len() as i64;
+    let hidden = exports.failed.len().saturating_sub(SHOWN_FAILURES);
     if hidden > 0 {
+        let noun = if hidden == 1 { "export" } else { "exports" };
+        let count = counted(hidden as i64, (MAX_FAILURES - SHOWN_FAILURES) as i64);
         causes.push(Cause {
             is_bad: false,
-            title: format!(
-                "{} today",
-                parts::count_of(hidden, "other export failed", "other exports failed")
-            ),
+            title: format!("{count} other {noun} failed today"),
             href: "#exports".into(),
             text: html! { "The latest ones are listed above." },
             runbook: "docs/runbooks/export-failed.md",
@@ -181,8 +193,20 @@ fn add_exports(causes: &mut Vec<Cause>, page: &Page, exports: &Exports) {
     }
 }
 
+fn waits_for_storage(page: &Page, waiting: &WaitingExport) -> Cause {
+    let path = format!("/exports/{}", parts::encoded(&waiting.object_prefix));
+    Cause {
+        is_bad: true,
+        title: "An export waits for its storage".into(),
+        href: page.link_in(&waiting.workspace, &path),
+        text: html! { (parts::name(&waiting.workspace)) ": " (parts::name(&waiting.error)) },
+        runbook: STORAGE_RUNBOOK,
+    }
+}
+
 /// One for each workspace, with its latest delivery.
-fn add_given_up(causes: &mut Vec<Cause>, page: &Page, given_up: &[GivenUp]) {
+fn add_given_up(causes: &mut Vec<Cause>, page: &Page, overview: &Overview) {
+    let given_up = &overview.given_up;
     let mut workspaces: Vec<i32> = given_up.iter().map(|delivery| delivery.workspace_id).collect();
     workspaces.sort_unstable();
     workspaces.dedup();
@@ -193,7 +217,8 @@ fn add_given_up(causes: &mut Vec<Cause>, page: &Page, given_up: &[GivenUp]) {
         let count = 1 + of_workspace.count() as i64;
         let may_see_export = page.viewer.rights.has(Right::ExportsView, Some(workspace));
         let href = if latest.kind != STATUS_POSTBACK && may_see_export {
-            link_in(page, workspace, &format!("/exports/{}", parts::encoded(&latest.subject)))
+            let path = format!("/exports/{}", parts::encoded(&latest.subject));
+            link_in(page, overview, workspace, &path)
         } else {
             "#health".to_owned()
         };
@@ -205,7 +230,7 @@ fn add_given_up(causes: &mut Vec<Cause>, page: &Page, given_up: &[GivenUp]) {
             ),
             href,
             text: html! {
-                (workspace_name(page, workspace)) ", the latest one " (page.time(latest.finished_at))
+                (workspace_name(overview, workspace)) ", the latest one " (page.time(latest.finished_at))
             },
             runbook: "docs/runbooks/callbacks-given-up.md",
         });

@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::{Exports, Overview, health};
-use crate::fleet::{Fleet, MAX_COUNTED};
+use super::{ExportInProgress, Exports, Overview, SHOWN_EXPORTS, health};
+use crate::fleet::{Fleet, MAX_DEAD_LETTERS, MAX_WORK};
 use crate::page::Page;
 use crate::pages::exports::labels;
 use crate::parts::{self, icon};
@@ -12,16 +12,16 @@ use exports::State;
 use exports::overview::ListedExport;
 use messages::dispatch::RecentTotals;
 
-/// The whole page.
-pub fn page(page: &Page, overview: &Overview) -> Markup {
-    let count = page.workspaces.len() as i64;
+/// The whole page; `past` are the charts of the last 24 hours.
+pub(super) fn page(page: &Page, overview: &Overview, past: &Markup) -> Markup {
+    let count = overview.workspaces.len() as i64;
     html! {
         div.head {
             div.head-title {
                 h1 { "Overview" }
                 p.muted { (parts::count_of(count, "workspace", "workspaces")) }
             }
-            div.actions { (request_link(page)) }
+            div.actions { (request_link(page, overview)) }
         }
         // As a grid of its own, so that the parts keep their distance.
         div.columns id="live" hx-get=(page.link("/overview/live")) hx-trigger="every 5s"
@@ -29,13 +29,14 @@ pub fn page(page: &Page, overview: &Overview) -> Markup {
         {
             (live(page, overview))
         }
+        (past)
         (terminal(page))
     }
 }
 
 /// In one workspace; with several, the person chooses one first.
-fn request_link(page: &Page) -> Markup {
-    let [workspace] = &*page.workspaces else { return html! {} };
+fn request_link(page: &Page, overview: &Overview) -> Markup {
+    let [workspace] = &*overview.workspaces else { return html! {} };
     html! {
         @if page.viewer.rights.has(Right::ExportsRun, Some(workspace.id)) {
             a.button.primary href=(page.link_in(&workspace.name, "/exports/new")) {
@@ -46,7 +47,7 @@ fn request_link(page: &Page) -> Markup {
 }
 
 /// The part that changes while one looks.
-pub fn live(page: &Page, overview: &Overview) -> Markup {
+pub(super) fn live(page: &Page, overview: &Overview) -> Markup {
     let is_empty = overview.exports.is_none()
         && overview.messages.is_none()
         && overview.fleet.is_none()
@@ -62,7 +63,7 @@ pub fn live(page: &Page, overview: &Overview) -> Markup {
         (stats(overview))
         @if let Some(exports) = &overview.exports { (in_progress(page, exports)) }
         @if overview.fleet.is_some() || !overview.dead_letters.is_empty() {
-            (waiting_work(page, overview))
+            (waiting_work(overview))
         }
         @if overview.has_more_workspaces {
             p.muted { "Only the first workspaces in which you have rights are shown." }
@@ -90,7 +91,7 @@ fn exports_stat(exports: &Exports) -> Markup {
         div.stat {
             h2 { "Exports ended today" }
             b {
-                @if exports.is_partial() { small { "more than " } }
+                @if exports.is_partial { small { "more than " } }
                 (parts::number(ended.iter().sum()))
             }
             p { (done) " done, " (failed) " failed, " (cancelled) " cancelled" }
@@ -160,18 +161,20 @@ fn in_progress(page: &Page, exports: &Exports) -> Markup {
                         }
                     }
                     tbody {
-                        @for export in &exports.in_progress { (export_row(page, exports, export)) }
+                        @for shown in exports.in_progress.iter().take(SHOWN_EXPORTS) {
+                            (export_row(page, shown))
+                        }
                     }
                 }
             }
-            @if exports.has_more {
+            @if exports.in_progress.len() > SHOWN_EXPORTS {
                 p.panel-foot { "Further exports are in progress: see the list of a workspace." }
             }
         }
     }
 }
 
-fn export_row(page: &Page, exports: &Exports, export: &ListedExport) -> Markup {
+fn export_row(page: &Page, ExportInProgress { export, title }: &ExportInProgress) -> Markup {
     let progress = &export.progress;
     let rate = export.rate(page.app.clock.now_ms());
     let tone = labels::tone(progress.state, export.marks());
@@ -180,7 +183,7 @@ fn export_row(page: &Page, exports: &Exports, export: &ListedExport) -> Markup {
             td.c-state { (labels::badge(progress.state)) (labels::marks(export.marks())) }
             td.c-main {
                 a.title id=(format!("x-{}", export.job.id)) href=(export_link(page, export)) {
-                    (parts::name(&exports.title(&export.job)))
+                    (parts::name(title))
                 }
                 span.sub { (parts::name(&export.workspace)) }
             }
@@ -202,7 +205,7 @@ fn export_row(page: &Page, exports: &Exports, export: &ListedExport) -> Markup {
     }
 }
 
-fn waiting_work(page: &Page, overview: &Overview) -> Markup {
+fn waiting_work(overview: &Overview) -> Markup {
     let mut rows: Vec<(&str, Markup)> = Vec::new();
     if let Some(fleet) = &overview.fleet {
         let oldest = match fleet.oldest_work() {
@@ -214,7 +217,7 @@ fn waiting_work(page: &Page, overview: &Overview) -> Markup {
         rows.push(("Oldest due work", oldest));
         for work in &fleet.work {
             let counts = html! {
-                (counted(work.ready)) " due, " (counted(work.held)) " in progress"
+                (counted(work.ready, MAX_WORK)) " due, " (counted(work.held, MAX_WORK)) " in progress"
             };
             rows.push((kind_name(&work.kind), counts));
         }
@@ -224,10 +227,10 @@ fn waiting_work(page: &Page, overview: &Overview) -> Markup {
     }
     for (workspace, count) in &overview.dead_letters {
         let text = html! {
-            (counted(*count)) " "
+            (counted(*count, MAX_DEAD_LETTERS)) " "
             span.muted {
                 @match workspace {
-                    Some(id) => (workspace_name(page, *id)),
+                    Some(id) => (workspace_name(overview, *id)),
                     None => "of an unknown workspace",
                 }
             }
@@ -251,21 +254,20 @@ fn terminal(page: &Page) -> Markup {
     parts::terminal(&curl, "longshore export list --active --key \"\"")
 }
 
-/// A count of the fleet's work, which stops at a limit.
-pub(super) fn counted(count: i64) -> String {
-    if count >= MAX_COUNTED {
-        format!("more than {}", parts::number(MAX_COUNTED))
-    } else {
-        parts::number(count)
-    }
+/// A count that stops at a limit: `100+`.
+pub(in crate::pages) fn counted(count: i64, limit: i64) -> String {
+    if count >= limit { format!("{}+", parts::number(limit)) } else { parts::number(count) }
 }
 
 pub(super) fn dead_letters(count: i64) -> String {
-    if count == 1 { "1 dead letter".to_owned() } else { format!("{} dead letters", counted(count)) }
+    match count {
+        1 => "1 dead letter".to_owned(),
+        _ => format!("{} dead letters", counted(count, MAX_DEAD_LETTERS)),
+    }
 }
 
 /// What people call a kind of work.
-pub(super) fn kind_name(kind: &str) -> &str {
+pub(in crate::pages) fn kind_name(kind: &str) -> &str {
     match kind {
         "export_plan" => "Plans of exports",
         "export_part" => "Parts of exports",
@@ -282,8 +284,8 @@ pub(super) fn kind_name(kind: &str) -> &str {
     }
 }
 
-pub(super) fn workspace_name(page: &Page, id: i32) -> Markup {
-    let workspace = page.workspaces.iter().find(|workspace| workspace.id == id);
+pub(super) fn workspace_name(overview: &Overview, id: i32) -> Markup {
+    let workspace = overview.workspaces.iter().find(|workspace| workspace.id == id);
     html! {
         @match workspace {
             Some(workspace) => (parts::name(&workspace.name)),
@@ -293,8 +295,8 @@ pub(super) fn workspace_name(page: &Page, id: i32) -> Markup {
     }
 }
 
-pub(super) fn link_in(page: &Page, workspace: i32, path: &str) -> String {
-    let found = page.workspaces.iter().find(|found| found.id == workspace);
+pub(super) fn link_in(page: &Page, overview: &Overview, workspace: i32, path: &str) -> String {
+    let found = overview.workspaces.iter().find(|found| found.id == workspace);
     found.map_or_else(|| "#health".to_owned(), |found| page.link_in(&found.name, path))
 }
 
@@ -318,8 +320,9 @@ mod tests {
 
     #[test]
     fn counts_at_the_limit_are_not_exact() {
-        assert_eq!(counted(9_999), "9,999");
-        assert_eq!(counted(10_000), "more than 10,000");
+        assert_eq!(counted(9_999, MAX_WORK), "9,999");
+        assert_eq!(counted(10_000, MAX_WORK), "10,000+");
+        assert_eq!(dead_letters(100), "100+ dead letters");
         assert_eq!(dead_letters(1), "1 dead letter");
         assert_eq!(dead_letters(2), "2 dead letters");
     }

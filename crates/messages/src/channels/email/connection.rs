@@ -168,7 +168,8 @@ impl Connection {
 
     /// Sends the content; the relay has accepted the email when this returns.
     pub async fn send_content(&mut self, content: &Content) -> Result<(), SmtpError> {
-        self.expect_silence(Step::Accept)?;
+        // Nothing of the content was sent yet.
+        self.expect_silence(Step::Data)?;
         self.write(Step::Accept, content.as_bytes()).await?;
         let reply = self.reply(Step::Accept).await?;
         expect_class(2, Step::Accept, &reply)

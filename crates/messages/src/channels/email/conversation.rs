@@ -142,9 +142,9 @@ const LOGIN_ERROR_CODES: [u16; 4] = [530, 534, 535, 538];
 impl From<SmtpError> for Outcome {
     /// A permanent rejection after RCPT TO is a bounce; a rejection of the sender fails the
     /// message. Problems of the relay itself (it is down, its certificate, a rejected password)
-    /// must be fixed by its operator while the message waits. If the connection is lost after the
-    /// last dot, it is unknown whether the email was accepted. It is sent again, with the same
-    /// Message-ID.
+    /// must be fixed by its operator while the message waits. If the connection is lost once the
+    /// content has begun, it is unknown whether the email was accepted. It is sent again, with the
+    /// same Message-ID.
     fn from(error: SmtpError) -> Self {
         let reason = stored_text(&error.to_string());
         match error {
@@ -157,6 +157,7 @@ impl From<SmtpError> for Outcome {
                 Self::Bounced(reason)
             }
             SmtpError::Rejected { step: Step::From, code: 500..=599, .. } => Self::Failed(reason),
+            SmtpError::Lost { step: Step::Accept, .. } => Self::NoResponse { reason, after: None },
             SmtpError::Rejected { .. } | SmtpError::Lost { .. } => {
                 Self::Later { reason, after: None }
             }
@@ -298,7 +299,9 @@ mod tests {
         }
         let lost = SmtpError::lost(Step::Accept, "gone".into());
         assert!(!lost.allows_reuse() && !lost.may_be_expired_connection());
-        assert!(matches!(Outcome::from(lost), Outcome::Later { .. }));
+        assert!(matches!(Outcome::from(lost), Outcome::NoResponse { .. }));
+        let lost = SmtpError::lost(Step::Data, "gone".into());
+        assert!(matches!(Outcome::from(lost), Outcome::Later { .. }), "no content was sent");
         let bare = SmtpError::Rejected { step: Step::To, code: 550, text: String::new() };
         assert_eq!(Outcome::from(bare), Outcome::Bounced("550 (RCPT TO)".into()));
         assert!(SmtpError::lost(Step::From, "gone".into()).may_be_expired_connection());

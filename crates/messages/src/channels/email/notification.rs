@@ -12,7 +12,7 @@ use super::conversation::{Content, OutgoingEmail};
 use super::header;
 use crate::Outcome;
 use crate::app::App;
-use gateway::deliveries::{EmailSender, NotificationEmail};
+use deliveries::{EmailSender, NotificationEmail};
 use runtime::outbound::Failure;
 
 /// The reply code of a relay that accepted an email.
@@ -25,7 +25,7 @@ impl EmailSender for App {
         let sent = self.relays.send_email(&email.settings.smtp, true, &self.config, &written);
         match sent.await {
             Outcome::Sent => Ok(ACCEPTED),
-            Outcome::Later { reason, after } => {
+            Outcome::Later { reason, after } | Outcome::NoResponse { reason, after } => {
                 Err(Failure { retry_after: after, ..Failure::no_response(reason) })
             }
             Outcome::Unreachable(reason) | Outcome::Bounced(reason) | Outcome::Failed(reason) => {
@@ -64,7 +64,7 @@ fn write(email: &NotificationEmail<'_>, now_ms: i64) -> Result<OutgoingEmail, St
 
 #[cfg(test)]
 mod tests {
-    use gateway::deliveries::EmailContent;
+    use deliveries::EmailContent;
     use gateway::workspaces::settings::Email;
 
     use super::*;

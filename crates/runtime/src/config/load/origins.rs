@@ -81,16 +81,12 @@ impl Config {
             all.push(ShownSetting { name, value, hidden, invalid, origin, variable });
         };
         let settings = serde_json::to_value(&config).unwrap_or_default();
-        for (section, value) in settings.as_object().into_iter().flatten() {
-            let Some(fields) = value.as_object() else {
-                show(vec![section.clone()], value, false);
-                continue;
-            };
+        each_setting(&mut Vec::new(), &settings, &mut |path, value| {
             // Properties of librdkafka may have passwords.
-            for (name, value) in fields.iter().filter(|(_, value)| !value.is_object()) {
-                show(vec![section.clone(), name.clone()], value, false);
+            if !path.starts_with(&["log".to_owned(), "kafka".to_owned()]) {
+                show(path.to_vec(), value, false);
             }
-        }
+        });
         for name in config.log.kafka.keys() {
             show(vec!["log".into(), "kafka".into(), name.clone()], &Value::Null, true);
         }
@@ -106,6 +102,16 @@ impl Config {
         }
         all.sort_by(|a, b| (a.name.contains('.'), &a.name).cmp(&(b.name.contains('.'), &b.name)));
         (all, problems)
+    }
+}
+
+/// Calls `show` with the path and the value of each setting in a section.
+fn each_setting(path: &mut Vec<String>, value: &Value, show: &mut impl FnMut(&[String], &Value)) {
+    let Some(section) = value.as_object() else { return show(path, value) };
+    for (name, value) in section {
+        path.push(name.clone());
+        each_setting(path, value, show);
+        path.pop();
     }
 }
 

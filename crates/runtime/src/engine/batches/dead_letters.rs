@@ -12,8 +12,8 @@ use super::failure::Failure;
 use super::parts::{Failed, Parts};
 use super::rows;
 pub use super::rows::{
-    DeadLetter, ListedDeadLetter, count_by_workspace, find_for_workspace, list_for_workspace,
-    remove_for_workspace,
+    DeadLetter, ListedDeadLetter, count_by_workspace, find as find_listed, list_for_workspace,
+    list_newest, remove,
 };
 use crate::audit::{self, Entry};
 use crate::topics;
@@ -29,6 +29,20 @@ const TRIES: u32 = 5;
 
 /// Dead letters read together.
 const PAGE: i64 = 100;
+
+impl ListedDeadLetter {
+    /// The read part of the payload as text. It may end in the middle of a character.
+    pub fn beginning_text(&self) -> String {
+        let payload = &self.beginning;
+        match std::str::from_utf8(payload) {
+            Ok(text) => text.to_owned(),
+            Err(error) if error.error_len().is_none() => {
+                String::from_utf8_lossy(&payload[..error.valid_up_to()]).into_owned()
+            }
+            Err(_) => String::from_utf8_lossy(payload).into_owned(),
+        }
+    }
+}
 
 /// The errors of dead letters.
 #[derive(Debug, thiserror::Error)]
@@ -114,7 +128,7 @@ pub async fn retry<H: Handler>(
                     }
                 }
             }
-            Err(error) => DeadLetterError::Unfinished(error.to_string()),
+            Err(error) => DeadLetterError::Store(error),
         };
         tries += 1;
         if tries == TRIES {
@@ -170,7 +184,7 @@ fn message(dead_letter: DeadLetter) -> Result<Message, DeadLetterError> {
 /// Deletes the dead letter permanently, with an entry in the audit log.
 pub async fn discard(store: &Store, id: Uuid, entry: &Entry) -> Result<(), DeadLetterError> {
     let mut tx = store.write().await?;
-    if !rows::remove(&mut tx, id).await? {
+    if !rows::remove(&mut tx, None, id).await? {
         return Err(DeadLetterError::Unknown(id));
     }
     let now = claims::now(&mut tx).await?;
@@ -195,4 +209,36 @@ pub async fn determine_workspaces(
         tx.commit().await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beginning_ends_with_a_whole_character() {
+        for (bytes, text) in [
+            (&b"{}"[..], "{}"),
+            (b"", ""),
+            ("aé".as_bytes(), "aé"),
+            (&"aé".as_bytes()[..2], "a"),
+            (b"a\xff!", "a\u{fffd}!"),
+        ] {
+            let listed = ListedDeadLetter {
+                id: Uuid::nil(),
+                workspace_id: None,
+                consumer_group: "ingest".into(),
+                topic: "tracking".into(),
+                partition: 0,
+                position: 0,
+                request_id: String::new(),
+                reason: String::new(),
+                attempts: 1,
+                created_at: 0,
+                bytes: bytes.len() as i64,
+                beginning: bytes.to_vec(),
+            };
+            assert_eq!(listed.beginning_text(), text, "{bytes:?}");
+        }
+    }
 }

@@ -209,18 +209,19 @@ pub async fn dead_letter(tx: &mut Tx, id: Uuid) -> Result<Option<DeadLetter>, St
     .bind(id).fetch_optional(c).await?))
 }
 
-/// Deletes a dead letter; `false` if the id is unknown.
-pub async fn remove(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
-    Ok(execute!(tx, sqlx::query("DELETE FROM dead_letters WHERE id = $1").bind(id)) == 1)
-}
+// Lists ------------------------------------------------------------------------------------
 
-// Those of a workspace -----------------------------------------------------------------
-
-/// A dead letter of a workspace, with only the beginning of its payload.
+/// A dead letter with only the beginning of its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedDeadLetter {
     pub id: Uuid,
+    /// None if the message has none, or if it is not determined yet.
+    pub workspace_id: Option<i32>,
+    pub consumer_group: String,
     pub topic: String,
+    pub partition: i32,
+    /// The message's offset.
+    pub position: i64,
     pub request_id: String,
     pub reason: String,
     pub attempts: i32,
@@ -231,7 +232,24 @@ pub struct ListedDeadLetter {
     pub beginning: Vec<u8>,
 }
 from_row! {
-    ListedDeadLetter { id, topic, request_id, reason, attempts, created_at, bytes, beginning }
+    ListedDeadLetter {
+        id, workspace_id, consumer_group, topic, partition, position, request_id, reason, attempts,
+        created_at, bytes, beginning,
+    }
+}
+
+/// The columns of a [`ListedDeadLetter`], with this many bytes of its payload.
+macro_rules! listed {
+    ($bytes:literal, $rest:literal) => {
+        concat!(
+            "SELECT id, nullif(workspace_id, 0) AS workspace_id, consumer_group, topic, partition,
+                    position, request_id, reason, attempts, created_at,
+                    CAST(length(payload) AS BIGINT) AS bytes, substr(payload, 1, ",
+            $bytes,
+            ") AS beginning FROM dead_letters WHERE ",
+            $rest
+        )
+    };
 }
 
 /// A workspace's dead letters after one, oldest first; nothing of their payloads.
@@ -242,37 +260,55 @@ pub async fn list_for_workspace(
     limit: i64,
 ) -> Result<Vec<ListedDeadLetter>, StoreError> {
     let (after_at, after_id) = after.unwrap_or((i64::MIN, Uuid::nil()));
-    Ok(on!(tx, c => sqlx::query_as(
-        "SELECT id, topic, request_id, reason, attempts, created_at,
-                CAST(length(payload) AS BIGINT) AS bytes, substr(payload, 1, 0) AS beginning
-         FROM dead_letters WHERE workspace_id = $1 AND (created_at, id) > ($2, $3)
-         ORDER BY created_at, id LIMIT $4",
-    )
+    Ok(on!(tx, c => sqlx::query_as(listed!(
+        "0",
+        "workspace_id = $1 AND (created_at, id) > ($2, $3) ORDER BY created_at, id LIMIT $4"
+    ))
     .bind(workspace).bind(after_at).bind(after_id).bind(limit).fetch_all(c).await?))
 }
 
-/// A workspace's dead letter, with at most this many bytes of its payload.
-pub async fn find_for_workspace(
+/// The dead letters before one, newest first, of a workspace or of the whole installation; nothing of
+/// their payloads.
+pub async fn list_newest(
     tx: &mut Tx,
-    workspace: i32,
+    workspace: Option<i32>,
+    before: Option<(i64, Uuid)>,
+    limit: i64,
+) -> Result<Vec<ListedDeadLetter>, StoreError> {
+    let (before_at, before_id) = before.unwrap_or((i64::MAX, Uuid::max()));
+    let Some(workspace) = workspace else {
+        // Their ids are in the order of time, and have an index.
+        let sql = listed!("0", "id < $1 ORDER BY id DESC LIMIT $2");
+        return Ok(on!(tx, c => sqlx::query_as(sql)
+            .bind(before_id).bind(limit).fetch_all(c).await?));
+    };
+    Ok(on!(tx, c => sqlx::query_as(listed!(
+        "0",
+        "workspace_id = $1 AND (created_at, id) < ($2, $3)
+         ORDER BY created_at DESC, id DESC LIMIT $4"
+    ))
+    .bind(workspace).bind(before_at).bind(before_id).bind(limit).fetch_all(c).await?))
+}
+
+/// A dead letter, of a workspace or of the whole installation, with at most this many bytes of its
+/// payload.
+pub async fn find(
+    tx: &mut Tx,
+    workspace: Option<i32>,
     id: Uuid,
     payload_bytes: i32,
 ) -> Result<Option<ListedDeadLetter>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(
-        "SELECT id, topic, request_id, reason, attempts, created_at,
-                CAST(length(payload) AS BIGINT) AS bytes, substr(payload, 1, $3) AS beginning
-         FROM dead_letters WHERE workspace_id = $1 AND id = $2",
-    )
+    Ok(on!(tx, c => sqlx::query_as(listed!(
+        "$3",
+        "id = $2 AND ($1 IS NULL OR workspace_id = $1)"
+    ))
     .bind(workspace).bind(id).bind(payload_bytes).fetch_optional(c).await?))
 }
 
-/// Deletes a workspace's dead letter; `false` if it has none with this id.
-pub async fn remove_for_workspace(
-    tx: &mut Tx,
-    workspace: i32,
-    id: Uuid,
-) -> Result<bool, StoreError> {
-    let sql = "DELETE FROM dead_letters WHERE workspace_id = $1 AND id = $2";
+/// Deletes a dead letter, of a workspace or of the whole installation; `false` if the id is unknown
+/// there.
+pub async fn remove(tx: &mut Tx, workspace: Option<i32>, id: Uuid) -> Result<bool, StoreError> {
+    let sql = "DELETE FROM dead_letters WHERE id = $2 AND ($1 IS NULL OR workspace_id = $1)";
     Ok(execute!(tx, sqlx::query(sql).bind(workspace).bind(id)) == 1)
 }
 
@@ -298,16 +334,34 @@ pub async fn set_workspace(tx: &mut Tx, id: Uuid, payload: &[u8]) -> Result<(), 
     Ok(())
 }
 
-/// The number of dead letters of each workspace, counted up to `limit` together. None for those whose
-/// workspace is unknown.
+/// The number of dead letters of each workspace, each counted up to `limit`. None for those whose
+/// workspace is unknown. Reads only an index.
 pub async fn count_by_workspace(
     tx: &mut Tx,
     limit: i64,
 ) -> Result<Vec<(Option<i32>, i64)>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT nullif(workspace_id, $2), count(*)
-         FROM (SELECT workspace_id FROM dead_letters LIMIT $1) AS counted
-         GROUP BY nullif(workspace_id, $2)",
+        "WITH RECURSIVE ids AS (
+             SELECT (SELECT workspace_id FROM dead_letters WHERE workspace_id > $2
+                     ORDER BY workspace_id LIMIT 1) AS id
+             UNION ALL
+             SELECT (SELECT workspace_id FROM dead_letters WHERE workspace_id > ids.id
+                     ORDER BY workspace_id LIMIT 1)
+             FROM ids WHERE ids.id IS NOT NULL
+         )
+         SELECT id, (SELECT count(*) FROM (
+                         SELECT created_at FROM dead_letters WHERE workspace_id = ids.id
+                         LIMIT $1) AS counted)
+         FROM ids WHERE id IS NOT NULL
+         UNION ALL
+         SELECT NULL, letters FROM (
+             SELECT (SELECT count(*) FROM (
+                         SELECT created_at FROM dead_letters WHERE workspace_id = $2
+                         LIMIT $1) AS counted)
+                  + (SELECT count(*) FROM (
+                         SELECT created_at FROM dead_letters WHERE workspace_id IS NULL
+                         LIMIT $1) AS counted) AS letters) AS of_unknown
+         WHERE letters > 0",
     )
     .bind(limit)
     .bind(NO_WORKSPACE)

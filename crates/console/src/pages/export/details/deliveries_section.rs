@@ -4,10 +4,10 @@ use maud::{Markup, html};
 
 use super::Shown;
 use crate::page::Page;
-use crate::parts::{self, Tone};
-use gateway::deliveries::{
-    Delivery, EMAIL_NOTIFICATION, EXPORT_CALLBACK, SLACK_NOTIFICATION, State as DeliveryState,
-};
+use crate::pages::deliveries::labels;
+use crate::parts;
+use crate::rights::Right;
+use deliveries::{Delivery, State as DeliveryState};
 
 pub fn section(page: &Page, shown: &Shown) -> Markup {
     let has_callback = shown.export.job.callback_endpoint.is_some();
@@ -43,24 +43,20 @@ pub fn section(page: &Page, shown: &Shown) -> Markup {
 }
 
 fn delivery_row(page: &Page, delivery: &Delivery) -> Markup {
-    let kind = match delivery.kind.as_str() {
-        EXPORT_CALLBACK => "Callback",
-        SLACK_NOTIFICATION => "Slack",
-        EMAIL_NOTIFICATION => "Email",
-        _ => "Notification",
-    };
-    let state = match delivery.state {
-        DeliveryState::Pending => parts::badge(Tone::Running, "clock", "Pending"),
-        DeliveryState::Delivered => parts::badge(Tone::Good, "circle-check", "Delivered"),
-        DeliveryState::GivenUp => parts::badge(Tone::Bad, "circle-x", "Given up"),
-    };
+    let kind = labels::kind(&delivery.kind);
+    let address = page.workspace_link(&format!("/deliveries/{}", delivery.id));
     html! {
         tr {
             td.c-main {
-                b { (kind) } " " (parts::name(&delivery.shown_url()))
+                @if page.may(Right::MessagesView) {
+                    a.title href=(address) { (kind) }
+                } @else {
+                    b { (kind) }
+                }
+                " " (parts::name(&delivery.shown_url()))
                 span.mono.sub { (delivery.message_id()) }
             }
-            td data-label="State" { (state) }
+            td data-label="State" { (labels::badge(delivery.state)) }
             td.num data-label="Attempts" { (delivery.attempts) }
             td.num.c-wide data-label="Status" {
                 (delivery.last_status.map_or_else(String::new, |status| status.to_string()))

@@ -1,0 +1,276 @@
+//! The HTML of dead letters.
+
+use maud::{Markup, html};
+
+use super::{Done, Key, Listed, path};
+use crate::page::{Page, VisibleWorkspace};
+use crate::parts::{self, Tone, icon};
+use crate::rights::Right;
+use crate::shell::{KEY_HEADER, api};
+use gateway::paging;
+use runtime::engine::batches::dead_letters::ListedDeadLetter;
+use runtime::topics;
+use runtime::traces::without_trace;
+
+const RUNBOOK: &str = "docs/runbooks/dead-letters.md";
+
+/// What the messages of a topic are.
+pub fn kind(topic: &str) -> &'static str {
+    match topics::from_name(topic) {
+        Some(topics::TRACKING) => "Tracked data",
+        Some(topics::CATALOGS) => "Catalog edits",
+        Some(topics::MESSAGES) => "Send request",
+        Some(topics::EXPORTS) => "Export",
+        _ => "Message of another version",
+    }
+}
+
+/// The list.
+pub fn list(page: &Page, listed: &Listed) -> Markup {
+    let address = |key: Option<&Key>| {
+        let query = key.map_or_else(String::new, |key| format!("?before={}", paging::cursor(key)));
+        page.link(&path(page, &query))
+    };
+    let newer = listed.before.map(|_| address(None));
+    let older = listed.last.as_ref().map(|last| address(Some(last)));
+    html! {
+        div.head {
+            div.head-title {
+                h1 { "Dead letters" }
+                p.muted { "Accepted messages that could not be applied. They are kept until somebody \
+                           retries or discards them." }
+            }
+        }
+        (notice(listed.done))
+        section.panel id="dead-letters" aria-label="Dead letters" {
+            @if listed.letters.is_empty() {
+                (parts::empty(
+                    "No dead letters",
+                    "A message whose data is wrong, or that ended its worker repeatedly, appears here.",
+                ))
+            } @else {
+                table.list {
+                    thead {
+                        tr {
+                            th scope="col" { "What" }
+                            th scope="col" { "Reason" }
+                            @if page.workspace_if_any().is_none() {
+                                th scope="col" { "Workspace" }
+                            }
+                            th.num.c-wide scope="col" { "Partition" }
+                            th.num.c-wide scope="col" { "Offset" }
+                            th.num scope="col" { "Attempts" }
+                            th.num scope="col" { "Since" }
+                        }
+                    }
+                    tbody {
+                        @for letter in &listed.letters { (row(page, letter, &listed.workspaces)) }
+                    }
+                }
+                p.panel-foot { (parts::runbook(RUNBOOK)) }
+            }
+            (parts::pager(newer.as_deref(), older.as_deref()))
+        }
+        (list_terminal(page))
+    }
+}
+
+fn row(page: &Page, letter: &ListedDeadLetter, workspaces: &[VisibleWorkspace]) -> Markup {
+    let address = page.link(&path(page, &format!("/{}", letter.id)));
+    html! {
+        tr {
+            td.c-state {
+                a.title id=(format!("x-{}", letter.id)) href=(address) { (kind(&letter.topic)) }
+            }
+            td.c-text { (parts::name(&letter.reason)) }
+            @if page.workspace_if_any().is_none() {
+                td data-label="Workspace" { (workspace(letter, workspaces)) }
+            }
+            td.num.c-wide data-label="Partition" { (letter.partition) }
+            td.num.c-wide data-label="Offset" { (letter.position) }
+            td.num data-label="Attempts" { (parts::number(letter.attempts.into())) }
+            td.num.c-time { (page.time(letter.created_at)) }
+        }
+    }
+}
+
+fn workspace(letter: &ListedDeadLetter, workspaces: &[VisibleWorkspace]) -> Markup {
+    let found = workspaces.iter().find(|found| Some(found.id) == letter.workspace_id);
+    html! {
+        @match (found, letter.workspace_id) {
+            (Some(found), _) => (parts::name(&found.name)),
+            (None, Some(id)) => { "Workspace " (id) }
+            (None, None) => span.muted { "Unknown" },
+        }
+    }
+}
+
+/// What the action before this page did.
+fn notice(done: Option<Done>) -> Markup {
+    let Some(done) = done else { return html! {} };
+    let (tone, title, text) = match done {
+        Done::Applied => (
+            Tone::Good,
+            "It was applied",
+            "Its data has its effect, and it is no dead letter any more.",
+        ),
+        Done::Discarded => (Tone::Good, "It was discarded", "Its data is deleted permanently."),
+        Done::Failed => (
+            Tone::Bad,
+            "It failed again",
+            "What could be applied was applied. The rest stays a dead letter, with this reason:",
+        ),
+    };
+    parts::notice(tone, title, html! { p { (text) } })
+}
+
+// One dead letter ----------------------------------------------------------------------------
+
+/// A dead letter with what can be done.
+pub fn details(
+    page: &Page,
+    letter: &ListedDeadLetter,
+    workspaces: &[VisibleWorkspace],
+    done: Option<Done>,
+) -> Markup {
+    html! {
+        div.head {
+            div.head-title {
+                (crumbs(page, None))
+                h1 {
+                    (kind(&letter.topic)) " "
+                    (parts::pill(Tone::Bad, "circle-x", "Not applied"))
+                }
+            }
+            div.actions { (actions(page, letter)) }
+        }
+        (notice(done))
+        section.panel id="dead-letter" {
+            div.panel-head { h2 { "Reason" } }
+            div.panel-body {
+                pre.code { (letter.reason) }
+                p { (parts::runbook(RUNBOOK)) }
+            }
+        }
+        section.panel id="message" {
+            div.panel-head { h2 { "Message" } }
+            div.panel-body { (facts(page, letter, workspaces)) }
+        }
+        (terminal(page, letter))
+    }
+}
+
+fn crumbs(page: &Page, letter: Option<&ListedDeadLetter>) -> Markup {
+    html! {
+        nav.crumbs aria-label="Breadcrumb" {
+            a href=(page.link(&path(page, ""))) { "Dead letters" }
+            @if let Some(letter) = letter {
+                span aria-hidden="true" { "/" }
+                a href=(page.link(&path(page, &format!("/{}", letter.id)))) {
+                    (kind(&letter.topic))
+                }
+            }
+        }
+    }
+}
+
+fn actions(page: &Page, letter: &ListedDeadLetter) -> Markup {
+    let address = |action: &str| page.link(&path(page, &format!("/{}{action}", letter.id)));
+    html! {
+        @if page.may(Right::UsersView) {
+            a.button href=(address("/payload")) { "Show the payload" }
+        }
+        @if page.may(Right::DeadLettersManage) {
+            form method="post" action=(address("/retry")) {
+                (parts::form_token(page))
+                button.button.primary type="submit" { (icon("rotate-ccw")) "Apply it now" }
+            }
+            (parts::confirm(
+                page,
+                &address("/discard"),
+                "Discard",
+                "Its data is deleted permanently, and is never applied. You cannot undo this.",
+            ))
+        }
+    }
+}
+
+fn facts(page: &Page, letter: &ListedDeadLetter, workspaces: &[VisibleWorkspace]) -> Markup {
+    let place = format!("partition {}, offset {}", letter.partition, letter.position);
+    parts::facts(&[
+        ("Workspace", workspace(letter, workspaces)),
+        ("Topic", html! { (parts::name(&letter.topic)) ", " (place) }),
+        ("Consumer group", parts::name(&letter.consumer_group)),
+        ("Attempts", html! { (parts::number(letter.attempts.into())) }),
+        ("Dead letter since", page.time(letter.created_at)),
+        ("Size", html! { (parts::bytes(letter.bytes)) }),
+        ("Request id", html! { span.mono { (parts::name(without_trace(&letter.request_id))) } }),
+        ("Id", html! { span.mono { (letter.id) } }),
+    ])
+}
+
+fn list_terminal(page: &Page) -> Markup {
+    let curl = match page.workspace_if_any() {
+        Some(_) => format!("curl -sS {} {KEY_HEADER}", api(page, "/dead_letters")),
+        None => String::new(),
+    };
+    parts::terminal(&curl, "longshore dead-letters list")
+}
+
+fn terminal(page: &Page, letter: &ListedDeadLetter) -> Markup {
+    let id = letter.id;
+    let curl = match letter.workspace_id {
+        // With a key of its workspace.
+        Some(_) => {
+            let address = api(page, &format!("/dead_letters/{id}"));
+            format!(
+                "curl -sS {address} {KEY_HEADER}\ncurl -sS -X POST {address}/retry {KEY_HEADER}\n\
+                 curl -sS -X DELETE {address} {KEY_HEADER}"
+            )
+        }
+        None => String::new(),
+    };
+    let command = format!(
+        "longshore dead-letters show {id}\nlongshore dead-letters retry {id}\n\
+         longshore dead-letters discard {id}"
+    );
+    parts::terminal(&curl, &command)
+}
+
+/// The page with the payload.
+pub fn payload(page: &Page, letter: &ListedDeadLetter) -> Markup {
+    let read = letter.beginning.len() as i64;
+    html! {
+        div.head {
+            div.head-title {
+                (crumbs(page, Some(letter)))
+                h1 { "Payload" }
+                p.muted { "It has personal data: the audit log has that you looked at it." }
+            }
+        }
+        section.panel id="payload" aria-label="Payload" {
+            div.panel-body {
+                pre.code { (letter.beginning_text()) }
+                @if read < letter.bytes {
+                    p.muted {
+                        "These are the first " (parts::bytes(read)) " of " (parts::bytes(letter.bytes))
+                        "."
+                    }
+                }
+            }
+        }
+        (parts::terminal("", &format!("longshore dead-letters show {}", letter.id)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_topic_has_a_name() {
+        let names: Vec<&str> = topics::ALL.iter().map(|topic| kind(topic.name())).collect();
+        let other = kind("other");
+        assert!(names.iter().all(|name| *name != other), "{names:?}");
+    }
+}

@@ -1,0 +1,192 @@
+//! How pages name sends, their audiences, channels and outcomes.
+
+use std::borrow::Cow;
+
+use maud::{Markup, html};
+
+use crate::page::Page;
+use crate::parts::{self, Tone};
+use gateway::workspaces::Channel;
+use messages::dispatch::{DispatchAudience, DispatchSummary, MessageOutcome, OutcomeFilter, State};
+use messages::order::Kind;
+use uuid::Uuid;
+
+/// The look of a state, and its word.
+fn look(state: State) -> (Tone, &'static str, &'static str) {
+    match state {
+        State::Planning => (Tone::Running, "loader-circle", "Planning"),
+        State::Running => (Tone::Running, "loader-circle", "Running"),
+        State::Done => (Tone::Good, "circle-check", "Done"),
+        State::Failed => (Tone::Bad, "circle-x", "Failed"),
+        State::Cancelling => (Tone::Warning, "loader-circle", "Cancelling"),
+        State::Cancelled => (Tone::Neutral, "ban", "Cancelled"),
+    }
+}
+
+pub fn word(state: State) -> &'static str {
+    look(state).2
+}
+
+pub fn tone(state: State) -> Tone {
+    look(state).0
+}
+
+pub fn badge(state: State) -> Markup {
+    let (tone, icon, word) = look(state);
+    parts::badge(tone, icon, word)
+}
+
+/// A state next to the title of a page.
+pub fn pill(state: State) -> Markup {
+    let (tone, icon, word) = look(state);
+    parts::pill(tone, icon, word)
+}
+
+/// What people call a send: its campaign's name.
+pub fn title(send: &DispatchSummary) -> Cow<'_, str> {
+    match (&send.campaign, send.campaign_id) {
+        (Some(name), _) => name.into(),
+        (None, Some(_)) => "Removed campaign".into(),
+        (None, None) if send.kind == Kind::LiveActivity => "Live activity".into(),
+        (None, None) => "Without a campaign".into(),
+    }
+}
+
+/// What caused a send.
+pub fn cause(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Send => "Request",
+        Kind::Schedule => "Schedule",
+        Kind::Canvas => "Canvas",
+        Kind::Triggered => "Purchase",
+        Kind::LiveActivity => "Live activity",
+    }
+}
+
+/// The users of a send. `users` is their number, if they are listed.
+pub fn audience(audience: &DispatchAudience, users: i64) -> String {
+    let text = match audience.kind {
+        "users" => parts::count_of(users, "listed user", "listed users"),
+        "segment" => match &audience.segment_name {
+            Some(name) => format!("Segment {name}"),
+            None => "Removed segment".to_owned(),
+        },
+        "recipients" => "Recipients of another send".to_owned(),
+        "audience" => "Audience of the request".to_owned(),
+        _ => "All users".to_owned(),
+    };
+    let is_limited = audience.is_limited && audience.kind != "audience";
+    if is_limited { format!("{text}, limited by an audience") } else { text }
+}
+
+/// The channels of a send, in one line.
+pub fn channels(channels: &[Channel]) -> String {
+    channels.iter().map(|channel| channel_name(*channel)).collect::<Vec<_>>().join(", ")
+}
+
+pub fn channel_name(channel: Channel) -> &'static str {
+    match channel {
+        Channel::ApplePush => "Apple push",
+        Channel::AndroidPush => "Android push",
+        Channel::KindlePush => "Kindle push",
+        Channel::WebPush => "Web push",
+        Channel::Email => "Email",
+        Channel::Webhook => "Webhook",
+        Channel::ContentCard => "Content card",
+        Channel::Sms => "SMS",
+        Channel::WhatsApp => "WhatsApp",
+        Channel::LiveActivity => "Live activity",
+    }
+}
+
+/// The look of an outcome, its word, and what it means.
+fn outcome_look(outcome: MessageOutcome) -> (Tone, &'static str, &'static str, &'static str) {
+    match outcome {
+        MessageOutcome::Waiting => {
+            (Tone::Running, "clock", "Waiting", "in progress, or waits for another attempt")
+        }
+        MessageOutcome::Sent => {
+            (Tone::Good, "circle-check", "Sent", "accepted by the channel, without a later report")
+        }
+        MessageOutcome::Delivered => {
+            (Tone::Good, "circle-check", "Delivered", "the channel reported that it arrived")
+        }
+        MessageOutcome::Bounced => {
+            (Tone::Bad, "circle-x", "Bounced", "rejected by the channel, at once or later")
+        }
+        MessageOutcome::Unreachable => {
+            (Tone::Warning, "circle-alert", "Unreachable", "the user has no address")
+        }
+        MessageOutcome::Aborted => (Tone::Neutral, "ban", "Aborted", "ended by the template"),
+        MessageOutcome::Failed => (Tone::Bad, "circle-x", "Failed", "all attempts failed"),
+        MessageOutcome::Cancelled => (Tone::Neutral, "ban", "Cancelled", "given up with the send"),
+    }
+}
+
+pub fn outcome_word(outcome: MessageOutcome) -> &'static str {
+    outcome_look(outcome).2
+}
+
+pub fn outcome_tone(outcome: MessageOutcome) -> Tone {
+    outcome_look(outcome).0
+}
+
+pub fn outcome_meaning(outcome: MessageOutcome) -> &'static str {
+    outcome_look(outcome).3
+}
+
+/// The word of a filter.
+pub fn filter_word(filter: OutcomeFilter) -> &'static str {
+    filter.outcome().map_or("May have been sent", outcome_word)
+}
+
+/// What a message that the filter selects is.
+pub fn filter_meaning(filter: OutcomeFilter) -> &'static str {
+    filter.outcome().map_or("no attempt was accepted, but one may have arrived", outcome_meaning)
+}
+
+pub fn outcome_badge(outcome: MessageOutcome) -> Markup {
+    let (tone, icon, word, _) = outcome_look(outcome);
+    parts::badge(tone, icon, word)
+}
+
+/// The address of a send's page, or of a path below it.
+pub fn address(page: &Page, id: Uuid, path: &str) -> String {
+    page.workspace_link(&format!("/sends/{}{path}", id.simple()))
+}
+
+/// The address of a user's page.
+pub fn user_address(page: &Page, service_id: Uuid) -> String {
+    page.workspace_link(&format!("/users/{service_id}"))
+}
+
+/// The id of a send as people copy it.
+pub fn id(id: Uuid) -> Markup {
+    html! { span.mono { (id.simple()) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_audience_is_named_by_what_a_person_knows() {
+        let named = |kind, name: Option<&str>, is_limited| DispatchAudience {
+            kind,
+            segment_id: None,
+            segment_name: name.map(str::to_owned),
+            is_limited,
+            dispatch_id: None,
+            outcomes: Vec::new(),
+        };
+        for (kind, name, is_limited, expected) in [
+            ("users", None, false, "1 listed user"),
+            ("segment", Some("Gold"), true, "Segment Gold, limited by an audience"),
+            ("segment", None, false, "Removed segment"),
+            ("audience", None, true, "Audience of the request"),
+            ("all", None, false, "All users"),
+        ] {
+            assert_eq!(audience(&named(kind, name, is_limited), 1), expected);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! A user's record and activity.
+
+use axum::extract::{Path, Query};
+use axum::response::Response;
+use maud::{Markup, html};
+use serde::Deserialize;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::activity::{self, ActivityView};
+use super::{
+    Identified, Tab, UserPath, checked_id, curl, head, identify, merged_page, nobody_page, profile,
+    record_view,
+};
+use crate::error::PageError;
+use crate::page::Page;
+use crate::parts::{self, Tone};
+use crate::rights::Right;
+use crate::shell::quoted;
+use gateway::paging;
+use gateway::workspaces::{self, ControlGroup};
+use people::users::activity::timeline::Key;
+use people::users::activity::{Activity, ActivityError};
+use people::users::activity_rows;
+use people::users::profile::Profile;
+use people::users::rows::{For, StoredUser};
+
+/// Which activity a page has.
+#[derive(Debug, Default, Deserialize)]
+pub struct RecordQuery {
+    /// Only what is older than the entry with this key.
+    after: Option<String>,
+}
+
+/// A user, as the page shows it.
+pub(super) struct Shown {
+    pub user: StoredUser,
+    pub control_group: Option<ControlGroup>,
+}
+
+/// `GET /w/{workspace}/users/{id}`.
+pub async fn show(
+    page: Page,
+    Path(path): Path<UserPath>,
+    Query(query): Query<RecordQuery>,
+) -> Result<Response, PageError> {
+    let id = checked_id(&path)?;
+    let after = query.after.map(|after| {
+        let invalid = || PageError::Invalid(format!("after must be {}", paging::CURSOR));
+        paging::read_cursor(&after).ok_or_else(invalid)
+    });
+    let after = after.transpose()?;
+    let workspace = page.workspace()?.id;
+    let mut tx = page.app.request_queue.snapshot().await?;
+    let user = match identify(&page, &mut tx, id, For::Reading).await? {
+        Identified::User(user) => user,
+        Identified::Merged(kept) => return Ok(merged_page(&page, id, kept)),
+        Identified::Nobody => return Ok(nobody_page(&page, id)),
+    };
+    let body = activity_rows::find_activity(&mut tx, workspace, id).await?;
+    let control_group = workspaces::control_group(&mut tx, workspace).await?;
+    tx.commit().await?;
+    record_view(&page, id, "record").await?;
+    let shown = Shown { user, control_group };
+    let activity = body.as_deref().map_or_else(|| Ok(Activity::default()), Activity::decode);
+    Ok(page.html(&format!("User {id}"), content(&page, &shown, &activity, after)))
+}
+
+fn content(
+    page: &Page,
+    shown: &Shown,
+    activity: &Result<Activity<'_>, ActivityError>,
+    after: Option<Key>,
+) -> Markup {
+    let user = &shown.user;
+    let profile = Profile::parse(&user.doc);
+    html! {
+        (head(page, user.service_id, Some((user, Tab::Record)), actions(page, user.service_id)))
+        @if let Err(error) = &profile { (damaged("The profile is damaged", error)) }
+        @if let Err(error) = activity {
+            (damaged("The activity cannot be read", &error.to_string()))
+        }
+        div.columns.side-right {
+            div.columns {
+                @if let Ok(activity) = activity {
+                    @let view =
+                        ActivityView { id: user.service_id, activity, profile: profile.as_ref().ok(), after };
+                    (activity::sums(page, activity))
+                    (activity::timeline(page, &view))
+                }
+                @if let Ok(profile) = &profile {
+                    (profile::custom_attributes(profile))
+                    (profile::apps(page, profile))
+                    (profile::devices(page, profile))
+                }
+            }
+            @if let Ok(profile) = &profile {
+                div.columns { (profile::side(page, shown, profile)) }
+            }
+        }
+        (terminal(page, user.service_id))
+    }
+}
+
+fn damaged(title: &str, error: &str) -> Markup {
+    parts::notice(
+        Tone::Bad,
+        title,
+        html! {
+            p { bdi { (parts::cut(error)) } }
+            p { "Import the record of this service_id again, or erase the user." }
+            p { (parts::runbook("docs/runbooks/export-failed.md")) }
+        },
+    )
+}
+
+fn actions(page: &Page, id: Uuid) -> Markup {
+    html! {
+        @if page.may(Right::UsersErase) {
+            a.button.danger href=(page.workspace_link(&format!("/users/{id}/erase"))) {
+                "Erase the user"
+            }
+        }
+    }
+}
+
+fn terminal(page: &Page, id: Uuid) -> Markup {
+    let workspace = page.workspace_if_any().map_or("", |workspace| &workspace.name);
+    parts::terminal(
+        &curl(page, "/users/export/ids", &json!({ "service_ids": [id] })),
+        &format!("longshore users show {id} --workspace {}", quoted(workspace)),
+    )
+}

@@ -1,0 +1,94 @@
+//! Old data that workers delete or complete, and how often.
+//!
+//! Other old data:
+//!
+//! | what | by |
+//! |---|---|
+//! | idempotency claims | the gateway: [`idempotency`](gateway::idempotency) |
+//! | sessions and sign-in links | the process with the console: [`session`](web_console::session) |
+//! | activity, and records of erasures | claims, a slice of users each: [`sweep`](people::users::sweep) |
+//! | objects of exports | claims, an export each: [`cleanup`](exports::cleanup) |
+//! | ids of messages | each partition's consumer, by the time of the messages that it reads: [`log::message_ids`] |
+//! | messages of the log | [`trim`](super::trim) |
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::{Role, spawn};
+use crate::app::App;
+use content::catalogs;
+use kit::retry;
+use messages::channels::cards;
+use messages::dispatch;
+use runtime::audit;
+use runtime::engine::batches::dead_letters;
+use runtime::history;
+use sending::transactional;
+use store::StoreError;
+
+/// Work on old rows of one domain, which defines how long they are kept.
+struct Sweep {
+    role: Role,
+    every: Duration,
+    failed: &'static str,
+    pass: for<'a> fn(&'a App, &'a CancellationToken) -> BoxFuture<'a, Result<(), StoreError>>,
+}
+
+const SWEEPS: [Sweep; 7] = [
+    Sweep {
+        role: Role::Ingest,
+        every: Duration::from_secs(3_600),
+        failed: "cannot delete old rows of the history; retrying",
+        pass: |app, stop| Box::pin(history::sweep(&app.store, stop)),
+    },
+    Sweep {
+        role: Role::Ingest,
+        every: Duration::from_secs(3_600),
+        failed: "cannot delete old entries of the audit log; retrying",
+        pass: |app, stop| Box::pin(audit::sweep(app, stop)),
+    },
+    Sweep {
+        role: Role::Catalogs,
+        every: Duration::from_secs(600),
+        failed: "cannot delete old records of catalog edits; retrying",
+        pass: |app, stop| Box::pin(catalogs::sweep::sweep(app, stop)),
+    },
+    Sweep {
+        role: Role::Ingest,
+        every: Duration::from_secs(60),
+        failed: "cannot determine the workspaces of dead letters; retrying",
+        pass: |app, stop| Box::pin(dead_letters::determine_workspaces(&app.store, stop)),
+    },
+    Sweep {
+        role: Role::Messages,
+        every: Duration::from_secs(600),
+        failed: "cannot delete old dispatches; retrying",
+        pass: |app, stop| Box::pin(dispatch::sweep::sweep(app, stop)),
+    },
+    Sweep {
+        role: Role::Messages,
+        every: Duration::from_secs(60),
+        failed: "cannot delete expired content cards; retrying",
+        pass: |app, stop| Box::pin(cards::sweep(app, stop)),
+    },
+    Sweep {
+        role: Role::Transactional,
+        every: Duration::from_secs(60),
+        failed: "cannot delete old transactional emails; retrying",
+        pass: |app, stop| Box::pin(transactional::queue::sweep(app, stop)),
+    },
+];
+
+/// Starts the sweeps of a role.
+pub(super) fn sweep(role: Role, app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()>) {
+    for Sweep { every, failed, pass, .. } in SWEEPS.into_iter().filter(|sweep| sweep.role == role) {
+        let (app, stop) = (app.clone(), shutdown.clone());
+        spawn(
+            loops,
+            async move { retry::repeat(every, &stop, failed, || pass(&app, &stop)).await },
+        );
+    }
+}
