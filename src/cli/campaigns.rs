@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{CommandResult, WorkspaceArgument, table};
 use crate::app::App;
 use crate::config::Config;
-use crate::messages::dispatch::{self, Statistics};
+use crate::dispatches::{self, Statistics};
 
 /// Show campaigns and Canvases, what they send to a user, and their results.
 #[derive(clap::Args)]
@@ -74,11 +74,11 @@ async fn stats(app: &App, arguments: Stats) -> CommandResult {
     let id = arguments.campaign.as_deref().and_then(|text| Uuid::parse_str(text).ok());
     let mut found = Vec::new();
     if id.is_some() || arguments.campaign.is_none() {
-        found = dispatch::statistics(&mut tx, workspace.id, id).await?;
+        found = dispatches::statistics(&mut tx, workspace.id, id).await?;
     }
     if let Some(text) = arguments.campaign.filter(|_| found.is_empty()) {
         let (_, campaign) = find(&mut tx, &arguments.workspace, &text).await?;
-        found = dispatch::statistics(&mut tx, workspace.id, Some(campaign.id)).await?;
+        found = dispatches::statistics(&mut tx, workspace.id, Some(campaign.id)).await?;
     }
     print_statistics(arguments.json, &found)
 }

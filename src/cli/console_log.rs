@@ -8,7 +8,7 @@ use super::ids::dispatch_id;
 use super::table::{Cell, number, optional, text, time};
 use super::{CommandResult, PageArguments, WorkspaceArgument};
 use crate::config::Config;
-use crate::messages::dispatch;
+use crate::dispatches;
 
 /// Show past sends to segments: requests whose messages were all sent, latest first.
 #[derive(clap::Args)]
@@ -38,8 +38,9 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let after = page.after(dispatch_id)?;
     let mut tx = app.store.snapshot().await?;
     let workspace = arguments.workspace.find(&mut tx).await?;
+    let limit = page.rows_to_read();
     let records =
-        dispatch::console_records(&mut tx, workspace.id, after, page.rows_to_read()).await?;
+        dispatches::console_records(&mut tx, workspace.id, after, limit, i64::MAX).await?;
     let mut sends = Vec::new();
     for found in &records {
         let record = serde_json::from_str(&found.record)?;

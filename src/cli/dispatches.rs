@@ -12,12 +12,13 @@ use super::times::{Moment, moment, range};
 use super::{CommandResult, ListArguments, WorkspaceArgument, campaigns, find_named, print, retry};
 use crate::app::App;
 use crate::config::Config;
-use crate::messages::dispatch::state::State;
-use crate::messages::dispatch::{
+use crate::dispatches::api::status::{cancellation, may_still_be_sent};
+use crate::dispatches::{
     self, DispatchSummary, Filter, MAX_COUNTED_MESSAGES, MAX_SCANNED_MESSAGES, Reason,
     UnsentMessages,
 };
-use crate::messages::dispatches::status::{cancellation, may_still_be_sent};
+use crate::messages::dispatch;
+use crate::messages::dispatch::state::State;
 use crate::transactional::{self, EmailDetails};
 use kit::words::grouped;
 
@@ -137,12 +138,12 @@ async fn list(app: &App, arguments: List) -> CommandResult {
         ..Filter::default()
     };
     if let Some(id) = after {
-        let last = dispatch::summary(&mut tx, id).await?.ok_or_else(|| unknown(id))?;
+        let last = dispatches::summary(&mut tx, id).await?.ok_or_else(|| unknown(id))?;
         filter.after = last.position();
     }
     let mut found = Vec::new();
     loop {
-        let more = dispatch::list(&mut tx, &filter).await?;
+        let more = dispatches::list(&mut tx, &filter).await?;
         filter.limit -= more.dispatches.len() as i64;
         found.extend(more.dispatches);
         match more.next {
@@ -168,13 +169,13 @@ async fn list(app: &App, arguments: List) -> CommandResult {
 
 async fn show(app: &App, arguments: Show) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
-    let Some(summary) = dispatch::summary(&mut tx, arguments.id).await? else {
+    let Some(summary) = dispatches::summary(&mut tx, arguments.id).await? else {
         let found = transactional::email_details(&mut tx, arguments.id).await?;
         let email = found.ok_or_else(|| unknown(arguments.id))?;
         return table::print_object(arguments.json, &email, email_details);
     };
-    let unsent = dispatch::unsent_messages(&mut tx, arguments.id).await?;
-    let reasons = dispatch::reasons(&mut tx, arguments.id, MAX_SCANNED_MESSAGES).await?;
+    let unsent = dispatches::unsent_messages(&mut tx, arguments.id).await?;
+    let reasons = dispatches::reasons(&mut tx, arguments.id, MAX_SCANNED_MESSAGES).await?;
     let may_still_be_sent = may_still_be_sent(&mut tx, arguments.id, summary.state).await?;
     if arguments.json {
         let mut value = serde_json::to_value(&summary)?;
@@ -231,7 +232,7 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
 async fn cancel_one(app: &App, id: Uuid) -> CommandResult<Option<(State, i64)>> {
     let mut tx = app.store.write().await?;
     if let Some(before) = dispatch::cancel(&mut tx, id).await? {
-        let found = dispatch::summary(&mut tx, id).await?.ok_or_else(|| unknown(id))?;
+        let found = dispatches::summary(&mut tx, id).await?.ok_or_else(|| unknown(id))?;
         let workspace = find_named(&mut tx, found.workspace.as_deref()).await?;
         let workspace = workspace.map(|found| found.id);
         let change = cancellation(id, before, found.state);
@@ -242,7 +243,7 @@ async fn cancel_one(app: &App, id: Uuid) -> CommandResult<Option<(State, i64)>> 
     dispatch::wait_for_batches(&mut tx, id).await?;
     drop(tx);
     let mut tx = app.store.snapshot().await?;
-    let Some(found) = dispatch::summary(&mut tx, id).await? else { return Ok(None) };
+    let Some(found) = dispatches::summary(&mut tx, id).await? else { return Ok(None) };
     let count = may_still_be_sent(&mut tx, id, found.state).await?;
     Ok(Some((found.state, count.unwrap_or_default())))
 }

@@ -4,7 +4,7 @@
 use uuid::Uuid;
 
 use super::CommandResult;
-use crate::messages::dispatch::RecipientPosition;
+use crate::dispatches::RecipientPosition;
 use crate::workspaces::Channel;
 use exports::status::is_object_prefix;
 

@@ -5,6 +5,7 @@ mod revocations;
 use std::path::PathBuf;
 
 use ipnet::IpNet;
+use secrecy::ExposeSecret as _;
 use serde_json::json;
 
 use super::audit;
@@ -17,6 +18,7 @@ use crate::config::network::network;
 use crate::config::network::networks;
 use crate::workspaces::keys::{self, KeyInfo, NewKey};
 use kit::clock::format_seconds;
+use runtime::audit::command_actor;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -149,29 +151,28 @@ async fn create(app: &App, arguments: Create) -> CommandResult {
             allow: &arguments.allow,
             declared: false,
         };
-        let secret = keys::create(&mut tx, &app.clock, key).await?;
-        let details = json!({ "after": { "permissions": key.permissions, "allow": key.allow } });
-        let change = ("key.create", key.name);
-        audit::record(&mut tx, app, Some(workspace.id), change, details).await?;
+        let created = keys::create(&mut tx, &app.clock, key).await?;
+        audit::record_change(&mut tx, app, Some(workspace.id), key.change(created.id)).await?;
         tx.commit().await?;
-        Ok((workspace, secret))
+        Ok((workspace, created.secret))
     });
     let (workspace, secret) = created.await?;
     let (name, workspace) = (arguments.name, workspace.name);
+    let secret = secret.expose_secret();
     let object = json!({"workspace": workspace, "name": name, "secret": secret});
     let revocation = format!("longshore key revoke {name} --workspace {workspace}");
     let title = format!("key {name} of {workspace}");
-    print::secret(arguments.json, &object, &title, &secret, &revocation)
+    print::secret(arguments.json, &object, &title, secret, &revocation)
 }
 
 async fn list(app: &App, arguments: List) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let workspace = find_named(&mut tx, arguments.workspace.as_deref()).await?;
     let keys = keys::list(&mut tx, workspace.map(|found| found.id)).await?;
-    if arguments.revoked {
-        return revocations::list_keys(&mut tx, keys, &arguments.page).await;
-    }
     tx.commit().await?;
+    if arguments.revoked {
+        return revocations::list_keys(keys, &arguments.page);
+    }
     let headers = [
         "ID",
         "WORKSPACE",
@@ -190,16 +191,21 @@ async fn list(app: &App, arguments: List) -> CommandResult {
 async fn revoke(app: &App, arguments: Revoke) -> CommandResult {
     let Revoke { key, workspace, consent, json, .. } = arguments;
     let name = key.unwrap_or_default();
+    let actor = command_actor();
     if consent.needs_effects() {
         let would_revoke = async || {
             let mut tx = app.store.write().await?;
             let workspace = workspace.find(&mut tx).await?;
             // Not committed.
-            Ok(keys::revoke(&mut tx, &app.clock, workspace.id, &name).await?)
+            Ok(keys::revoke(&mut tx, &app.clock, workspace.id, &name, &actor).await?)
         };
         let key = retry::while_busy(would_revoke).await?;
-        let KeyInfo { id, name, workspace, permissions, last_used_at, .. } = key;
-        let used = last_used_at.map_or_else(|| "never".to_owned(), format_seconds);
+        let KeyInfo { id, name, workspace, permissions, last_used_at, last_permission, .. } = key;
+        let permission = last_permission.map(|permission| format!(" for {permission}"));
+        let used = match last_used_at {
+            Some(at) => format!("{}{}", format_seconds(at), permission.unwrap_or_default()),
+            None => "never".to_owned(),
+        };
         let permissions = permissions.join(", ");
         let effects = [format!(
             "revokes the key {name} ({id}) of {workspace} ({permissions}; last used: {used}): its \
@@ -212,10 +218,8 @@ async fn revoke(app: &App, arguments: Revoke) -> CommandResult {
     let revoked = retry::while_busy(async || {
         let mut tx = app.store.write().await?;
         let workspace = workspace.find(&mut tx).await?;
-        let key = keys::revoke(&mut tx, &app.clock, workspace.id, &name).await?;
-        let details = json!({ "id": key.id });
-        let change = ("key.revoke", &*key.name);
-        audit::record(&mut tx, app, Some(workspace.id), change, details).await?;
+        let key = keys::revoke(&mut tx, &app.clock, workspace.id, &name, &actor).await?;
+        audit::record_change(&mut tx, app, Some(workspace.id), key.revocation()).await?;
         tx.commit().await?;
         Ok(key)
     });

@@ -61,7 +61,7 @@ test("every page has a title of its own, one h1, and the same work as commands",
     await as("admin", {}, async (page) => {
         const prefix = await world.request({ segment: "Winter sale" });
         const titles = new Set();
-        const paths = ["/", "/w/acme/exports", "/w/acme/exports/new", exportPath(prefix), "/w/acme/deliveries", "/system", "/history", "/dead-letters", "/people/sessions", "/audit"];
+        const paths = ["/", "/w/acme/exports", "/w/acme/exports/new", exportPath(prefix), "/w/acme/segments", "/w/acme/schedules", "/w/acme/keys", "/w/acme/keys/new", "/w/acme/catalogs", "/w/acme/catalogs/restaurants", "/w/acme/products", "/w/acme/sms-numbers", "/w/acme/developer", "/w/acme/deliveries", "/system", "/history", "/dead-letters", "/people/sessions", "/audit"];
         for (const path of paths) {
             await page.at(path);
             titles.add(await page.title());

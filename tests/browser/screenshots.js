@@ -62,6 +62,11 @@ async function fill() {
     await world.sent(sent);
     const stopped = await world.send({ segment: "Winter sale", messages: UNREACHABLE });
     await world.run("dispatches", "cancel", stopped);
+    await world.schedule("Winter sale", day(-2));
+    const schedule = await world.schedule("Gold customers", day(-5));
+    const key = JSON.parse(await world.run("key", "list", "--workspace", "acme", "--json")).id;
+    await world.purchases(["jacket-m", "sneakers-white-42", "socks-3", "tea-green-100g"]);
+    await world.invalidNumbers(["+4915112345678", "+15550100", "+442079460000"], "The provider reports: unknown subscriber");
     // The cancelled export may have written one.
     await world.until("files are written", async () => {
         const status = await world.run("export", "status", running, "--json", "--key", "");
@@ -81,10 +86,24 @@ async function fill() {
         "send-cancelled": `/w/acme/sends/${stopped}`,
         recipients: `/w/acme/sends/${sent}/recipients`,
         preview: `/w/acme/preview?campaign=${CAMPAIGN}`,
+        segments: "/w/acme/segments",
+        segment: `/w/acme/segments/${await world.segment("Gold customers")}?count=1`,
+        schedules: "/w/acme/schedules",
+        schedule: `/w/acme/schedules/${schedule}`,
         users: "/w/acme/users",
         user: `/w/acme/users/${user}`,
         "user-messages": `/w/acme/users/${user}/messages`,
         "user-erase": `/w/acme/users/${user}/erase`,
+        catalogs: "/w/acme/catalogs",
+        catalog: "/w/acme/catalogs/restaurants",
+        "catalog-item": "/w/acme/catalogs/restaurants/restaurant-7",
+        products: "/w/acme/products",
+        "sms-numbers": "/w/acme/sms-numbers",
+        developer: "/w/acme/developer",
+        keys: "/w/acme/keys",
+        "key-new": "/w/acme/keys/new",
+        key: `/w/acme/keys/${key}`,
+        "key-revoke": `/w/acme/keys/${key}/revoke`,
         deliveries: "/w/acme/deliveries",
         system: "/system",
         history: "/w/acme/history",

@@ -1,15 +1,21 @@
 //! The console: who may sign in, what a session may do, and that nobody else can do it.
 
+mod catalogs;
 mod dead_letters;
 mod deliveries;
+mod developer;
 mod exports;
 mod history;
+mod keys;
 mod oidc;
 mod overview;
 mod proxy;
 mod rights;
+mod schedules;
+mod segments;
 mod sends;
 mod sign_in;
+mod sms_numbers;
 mod system;
 mod users;
 

@@ -16,7 +16,7 @@ use longshore::workspace_file::change::Options;
 use longshore::workspace_file::file;
 use longshore::workspaces::keys::{self, KeyError, NewKey};
 use longshore::workspaces::{self, Workspace, groups};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use store::Store;
 use uuid::Uuid;
@@ -80,7 +80,7 @@ impl World {
     }
 
     async fn knows(&self, secret: &str) -> bool {
-        keys::find(&self.app, secret).await.unwrap().is_some()
+        keys::find(&self.app, secret, &[]).await.unwrap().is_some()
     }
 
     async fn rejects_soon(&self, secret: &str) {
@@ -356,7 +356,7 @@ async fn the_commands_report_their_changes(world: World) {
             ])
             .await,
     );
-    let found = keys::find(&world.app, secret.trim()).await.unwrap().unwrap();
+    let found = keys::find(&world.app, secret.trim(), &[]).await.unwrap().unwrap();
     assert_eq!(found.allow.len(), 1);
     let refused = world.run(&["key", "create", "--name", "x", "--permission", "y"]).await;
     assert!(!refused.status.success());
@@ -396,9 +396,9 @@ impl World {
             declared: false,
         };
         let mut tx = self.app.store.write().await.unwrap();
-        let secret = keys::create(&mut tx, &self.app.clock, key).await?;
+        let created = keys::create(&mut tx, &self.app.clock, key).await?;
         tx.commit().await.unwrap();
-        Ok(secret)
+        Ok(created.secret.expose_secret().to_owned())
     }
 
     async fn group(&self, workspace: i32) -> workspaces::ControlGroup {
@@ -418,7 +418,9 @@ impl World {
         let all = workspaces::list(&mut tx).await.unwrap();
         let mut keys = keys::list(&mut tx, None).await.unwrap();
         // Written at the same time, at any moment.
-        keys.iter_mut().for_each(|key| key.last_used_at = None);
+        for key in &mut keys {
+            (key.last_used_at, key.last_permission) = (None, None);
+        }
         let mut groups = Vec::new();
         for workspace in &all {
             groups.push(workspaces::control_group(&mut tx, workspace.id).await.unwrap());

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::fleet::FleetReader;
 use crate::form::FormSlots;
 use crate::oidc::provider::Provider;
-use crate::pages::{ExportLists, OverviewReads, SendReads, SystemReads};
+use crate::pages::{ExportLists, NewSecrets, OverviewReads, SendReads, SystemReads};
 use crate::permissions::PermissionTable;
 use crate::session;
 use gateway::ApiError;
@@ -40,6 +40,8 @@ pub struct State {
     pub sends: SendReads,
     /// What the pages of the system read together.
     pub system: SystemReads,
+    /// The secrets of keys that were just created.
+    pub new_secrets: NewSecrets,
     /// The forms that are read at the same time.
     pub forms: FormSlots,
     /// The writes of a session's last use at the same time: each has a connection, also while it
@@ -71,6 +73,7 @@ impl App {
             export_lists: ExportLists::default(),
             sends: SendReads::default(),
             system: SystemReads::default(),
+            new_secrets: NewSecrets::default(),
             forms: FormSlots::default(),
             use_writes: Arc::new(Semaphore::new(session::USE_WRITES)),
             dead_letters,

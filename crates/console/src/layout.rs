@@ -7,14 +7,15 @@ use axum::response::{Html, IntoResponse as _, Response};
 use maud::{DOCTYPE, Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use self::menu::menu;
 use crate::app::App;
 use crate::assets;
 use crate::error::PageError;
 use crate::page::{Page, Preferences, Theme, VisibleWorkspace};
 use crate::parts::{self, icon};
-use crate::rights::Right;
 use gateway::ApiError;
 
+mod menu;
 #[cfg(test)]
 mod tests;
 
@@ -137,145 +138,6 @@ fn document(app: &App, theme: Theme, title: &str, body: Markup) -> Html<String> 
 
 fn brand(app: &App) -> Markup {
     html! { a.brand href=(format!("{}/", app.base_path)) { (icon("mark")) "Longshore" } }
-}
-
-/// A page in the menu.
-struct Entry {
-    title: &'static str,
-    icon: &'static str,
-    href: String,
-    is_current: bool,
-}
-
-/// The pages of a workspace in the menu: name, icon, path and right.
-const OF_WORKSPACE: [(&str, &str, &str, Right); 5] = [
-    ("Exports", "file-down", "/exports", Right::ExportsView),
-    ("Sends", "send", "/sends", Right::MessagesView),
-    ("Users", "users", "/users", Right::UsersView),
-    ("Deliveries", "webhook", "/deliveries", Right::MessagesView),
-    ("History", "chart-line", "/history", Right::ExportsView),
-];
-
-/// The pages of a workspace that the person may see. The first one stands for the workspace.
-fn workspace_entries(page: &Page, workspace: &VisibleWorkspace) -> Vec<Entry> {
-    let is_here = page.workspace_if_any().is_some_and(|here| here.id == workspace.id);
-    let mut entries = Vec::new();
-    for (title, icon, path, right) in OF_WORKSPACE {
-        if page.viewer.rights.has(right, Some(workspace.id)) {
-            // The third segment of `/w/NAME/exports/…`.
-            let section = page.uri.path().split('/').nth(3);
-            let is_current = is_here && section == path.strip_prefix('/');
-            entries.push(Entry {
-                title,
-                icon,
-                href: page.link_in(&workspace.name, path),
-                is_current,
-            });
-        }
-    }
-    entries
-}
-
-/// The pages of the whole installation that the person may see.
-fn administration_entries(page: &Page) -> Vec<Entry> {
-    let mut entries = Vec::new();
-    let mut add = |title, icon, path: &str| {
-        let is_current = page.uri.path() == path;
-        entries.push(Entry { title, icon, href: page.link(path), is_current });
-    };
-    if page.viewer.rights.has(Right::SystemView, None) {
-        add("System", "server", "/system");
-        add("Dead letters", "inbox", "/dead-letters");
-    }
-    if page.viewer.rights.has(Right::AuditView, None) {
-        add("Audit log", "scroll-text", "/audit");
-    }
-    if page.viewer.rights.has(Right::SessionsManage, None) {
-        add("Dashboard users", "key-round", "/people/users");
-    }
-    add("Sessions", "monitor", "/people/sessions");
-    entries
-}
-
-fn menu(page: &Page, workspaces: &[VisibleWorkspace], label: &str) -> Markup {
-    let here = page.workspace_if_any().map(|here| here.id);
-    let current = workspaces.iter().find(|workspace| Some(workspace.id) == here);
-    // Without a workspace in the address, the pages of the first one with any.
-    let entries = match current {
-        Some(workspace) => workspace_entries(page, workspace),
-        None => workspaces
-            .iter()
-            .map(|workspace| workspace_entries(page, workspace))
-            .find(|entries| !entries.is_empty())
-            .unwrap_or_default(),
-    };
-    let overview = Entry {
-        title: "Overview",
-        icon: "layout-dashboard",
-        href: page.link("/"),
-        is_current: page.uri.path() == "/",
-    };
-    html! {
-        (switcher(page, workspaces, current))
-        nav.nav aria-label=(label) {
-            (link(&overview))
-            @for entry in &entries { (link(entry)) }
-            p.nav-title { "Administration" }
-            @for entry in administration_entries(page) { (link(&entry)) }
-        }
-        (person(page))
-    }
-}
-
-fn link(entry: &Entry) -> Markup {
-    let current = entry.is_current.then_some("page");
-    html! {
-        a.nav-item href=(entry.href) aria-current=[current] {
-            (icon(entry.icon)) span { (entry.title) }
-        }
-    }
-}
-
-/// The workspaces that the person sees, as links.
-fn switcher(
-    page: &Page,
-    workspaces: &[VisibleWorkspace],
-    current: Option<&VisibleWorkspace>,
-) -> Markup {
-    let initial = |name: &str| {
-        html! {
-            span.badge-letter aria-hidden="true" { (name.chars().next().unwrap_or('*').to_uppercase()) }
-        }
-    };
-    let all = "All workspaces";
-    html! {
-        details.switch {
-            summary {
-                (initial(current.map_or("*", |workspace| &workspace.name)))
-                span {
-                    span.hidden-label { "Workspace: " }
-                    @match current {
-                        Some(workspace) => (parts::name(&workspace.name)),
-                        None => (all),
-                    }
-                }
-                (icon("chevrons-up-down"))
-            }
-            div.switch-list {
-                a.nav-item href=(page.link("/")) aria-current=[current.is_none().then_some("true")] {
-                    (initial("*")) span { (all) }
-                }
-                @for workspace in workspaces {
-                    @let is_current = current.is_some_and(|current| current.id == workspace.id);
-                    @if let Some(entry) = workspace_entries(page, workspace).first() {
-                        a.nav-item href=(entry.href) aria-current=[is_current.then_some("true")] {
-                            (initial(&workspace.name)) span { (parts::name(&workspace.name)) }
-                        }
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// Who is signed in, and how that person wants pages.

@@ -167,13 +167,18 @@ impl Page {
         response
     }
 
+    /// The person as the actor of changes.
+    pub fn actor(&self) -> String {
+        format!("console:{}", self.viewer.name)
+    }
+
     /// An entry for the audit log about an action of the person, in the workspace of the path. Write
     /// it in the transaction of the action ([`audit::record`](runtime::audit::record)). `details` is a
     /// JSON object.
     pub fn audit(&self, action: &'static str, object: impl Into<String>, details: Value) -> Entry {
         Entry {
             workspace_id: self.workspace.as_ref().map(|workspace| workspace.id),
-            actor: format!("console:{}", self.viewer.name),
+            actor: self.actor(),
             action,
             object: object.into(),
             address: Some(self.viewer.address.clone()),

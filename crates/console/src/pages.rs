@@ -1,22 +1,31 @@
 //! The pages: a file for each, or for several that belong together.
 
 pub mod audit_log;
+pub mod catalogs;
 pub mod dashboard_users;
 pub mod dead_letters;
 pub mod deliveries;
+pub mod developer;
 pub mod export;
 pub mod export_request;
 pub mod exports;
 pub mod history;
+mod keyed;
+pub mod keys;
 pub mod oidc;
 pub mod overview;
 pub mod people;
+pub mod products;
+pub mod schedules;
+pub mod segments;
 pub mod sends;
 pub mod sign_in;
+pub mod sms_numbers;
 pub mod system;
 pub mod users;
 
 pub use self::exports::ExportLists;
+pub use self::keys::NewSecrets;
 pub use self::overview::OverviewReads;
 pub use self::sends::SendReads;
 pub use self::system::SystemReads;

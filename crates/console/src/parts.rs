@@ -12,6 +12,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::form::TOKEN_FIELD;
 use crate::page::Page;
+use kit::json;
 
 #[cfg(test)]
 mod tests;
@@ -323,6 +324,26 @@ pub fn pager(newer: Option<&str>, older: Option<&str>) -> Markup {
     }
 }
 
+/// The links of a list in the order of a key: to its first page, and to the one after this: their
+/// addresses, with query. `order` names the order.
+pub fn key_pager(order: &str, first: Option<&str>, next: Option<&str>) -> Markup {
+    html! {
+        @if first.is_some() || next.is_some() {
+            nav.pager aria-label="Pages" {
+                span { (order) }
+                span.actions {
+                    @if let Some(address) = first {
+                        a.button href=(address) { "First" }
+                    }
+                    @if let Some(address) = next {
+                        a.button href=(address) rel="next" { "Next" (icon("chevron-right")) }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// An action that asks first, also without JavaScript. `action` is an address, such as
 /// [`Page::workspace_link`] returns it.
 pub fn confirm(page: &Page, action: &str, button: &str, question: &str) -> Markup {
@@ -367,6 +388,31 @@ pub fn cut(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
         None => text.into(),
+    }
+}
+
+/// A value of JSON as people read it: a string without its quotes, anything else as it is.
+pub fn json_text(json: &str) -> Cow<'_, str> {
+    match json::parse::<json::Text<'_>>(json) {
+        Ok(json::Text(text)) => text,
+        Err(_) => json.into(),
+    }
+}
+
+/// A value of JSON that may be long: its beginning, and the whole of it on request.
+pub fn json_value(json: &str) -> Markup {
+    let text = json_text(json);
+    let shown = cut(&text);
+    html! {
+        @if shown.len() == text.len() {
+            bdi { (shown) }
+        } @else {
+            details.long {
+                summary { bdi { (shown) } " " span.link { "Show all" } }
+                // It scrolls, also with the keyboard.
+                pre.code dir="auto" tabindex="0" { (text) }
+            }
+        }
     }
 }
 

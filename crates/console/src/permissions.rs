@@ -12,8 +12,14 @@ use scim::permissions::Permissions;
 /// The built-in table, by the names of permissions.
 const BUILT_IN: &[(&str, &[Right])] = &[
     ("admin", &Right::ALL),
-    ("basic_access", &[Right::ExportsView, Right::MessagesView]),
-    ("export_user_data", &[Right::ExportsView, Right::ExportsRun, Right::ExportsDownload]),
+    (
+        "basic_access",
+        &[Right::ExportsView, Right::SegmentsView, Right::MessagesView, Right::CatalogsView],
+    ),
+    (
+        "export_user_data",
+        &[Right::ExportsView, Right::ExportsRun, Right::ExportsDownload, Right::SegmentsView],
+    ),
     ("manage_api_keys", &[Right::KeysManage]),
     (
         "manage_company_settings",
@@ -21,12 +27,21 @@ const BUILT_IN: &[(&str, &[Right])] = &[
     ),
     ("manage_dashboard_users", &[Right::SessionsManage]),
     ("manage_external_integrations", &[Right::MessagesView, Right::DeliveriesResend]),
-    ("see_reports", &[Right::ExportsView, Right::MessagesView]),
+    ("see_reports", &[Right::ExportsView, Right::SegmentsView, Right::MessagesView]),
     ("see_users", &[Right::UsersView]),
-    ("send_campaigns", &[Right::MessagesView, Right::MessagesCancel]),
-    ("send_campaigns_canvases", &[Right::MessagesView, Right::MessagesCancel]),
+    (
+        "send_campaigns",
+        &[Right::SegmentsView, Right::MessagesView, Right::MessagesCancel, Right::CatalogsView],
+    ),
+    (
+        "send_campaigns_canvases",
+        &[Right::SegmentsView, Right::MessagesView, Right::MessagesCancel, Right::CatalogsView],
+    ),
     ("view_pii", &[Right::UsersView]),
-    ("view_usage_data", &[Right::ExportsView, Right::MessagesView, Right::SystemView]),
+    (
+        "view_usage_data",
+        &[Right::ExportsView, Right::SegmentsView, Right::MessagesView, Right::SystemView],
+    ),
     ("view_user_profile", &[Right::UsersView]),
 ];
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 store::text_enum! {
-    /// A right. Stored names that are not listed grant nothing. Some rights have no page yet.
+    /// A right. Stored names that are not listed grant nothing.
     #[derive(PartialOrd, Ord, Hash)]
     pub enum Right {
         /// Exports, their progress and their proof; not the records of users in them.
@@ -14,7 +14,9 @@ store::text_enum! {
         ExportsRun = "exports.run",
         /// Download the files of exports: personal data.
         ExportsDownload = "exports.download",
-        /// Users, their activity and messages: personal data.
+        /// Segments, their conditions and numbers of users; not the users.
+        SegmentsView = "segments.view",
+        /// Users, their activity and messages, and invalid phone numbers: personal data.
         UsersView = "users.view",
         /// Erase users.
         UsersErase = "users.erase",
@@ -22,6 +24,8 @@ store::text_enum! {
         MessagesView = "messages.view",
         /// Cancel sends.
         MessagesCancel = "messages.cancel",
+        /// Catalogs, their items, and the products that were bought.
+        CatalogsView = "catalogs.view",
         /// Send callbacks and postbacks again.
         DeliveriesResend = "deliveries.resend",
         /// Processes, lag and dead letters, of the whole installation.
@@ -51,10 +55,18 @@ store::text_enum! {
 
 impl Role {
     pub fn rights(self) -> RightSet {
-        const VIEWER: [Right; 3] = [Right::ExportsView, Right::MessagesView, Right::SystemView];
-        const OPERATOR: [Right; 6] = [
+        const VIEWER: [Right; 5] = [
             Right::ExportsView,
+            Right::SegmentsView,
             Right::MessagesView,
+            Right::CatalogsView,
+            Right::SystemView,
+        ];
+        const OPERATOR: [Right; 8] = [
+            Right::ExportsView,
+            Right::SegmentsView,
+            Right::MessagesView,
+            Right::CatalogsView,
             Right::SystemView,
             Right::ExportsRun,
             Right::MessagesCancel,

@@ -26,8 +26,9 @@ use crate::form::{self, Form, MAX_FORM_BYTES, MAX_SIGN_IN_BYTES, TOKEN_FIELD};
 use crate::layout::{self, Content, HX_REQUEST, RequestInfo};
 use crate::page::{Page, Viewer};
 use crate::pages::{
-    audit_log, dashboard_users, dead_letters, deliveries, export, export_request, exports, history,
-    oidc, overview, people, sends, sign_in, system, users,
+    audit_log, catalogs, dashboard_users, dead_letters, deliveries, developer, export,
+    export_request, exports, history, keys, oidc, overview, people, products, schedules, segments,
+    sends, sign_in, sms_numbers, system, users,
 };
 use crate::rights::Right;
 use crate::session;
@@ -214,6 +215,115 @@ pub fn all() -> Routes {
             "/w/{workspace}/exports/{object_prefix}/download",
             Needed(Right::ExportsDownload),
             get(export::download),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/catalogs",
+            Needed(Right::CatalogsView),
+            get(catalogs::list),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/catalogs/{catalog}",
+            Needed(Right::CatalogsView),
+            get(catalogs::catalog::show),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/catalogs/{catalog}/{item}",
+            Needed(Right::CatalogsView),
+            get(catalogs::item::show),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/products",
+            Needed(Right::CatalogsView),
+            get(products::list),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/sms-numbers",
+            Needed(Right::UsersView),
+            get(sms_numbers::show),
+        )
+        .route(
+            Method::POST,
+            "/w/{workspace}/sms-numbers",
+            Needed(Right::UsersView),
+            post(sms_numbers::find),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/developer",
+            Needed(Right::MessagesView),
+            get(developer::list),
+        )
+        .route(Method::GET, "/w/{workspace}/keys", Needed(Right::KeysManage), get(keys::list))
+        .route(
+            Method::GET,
+            "/w/{workspace}/keys/new",
+            Needed(Right::KeysManage),
+            get(keys::create::show),
+        )
+        .route(
+            Method::POST,
+            "/w/{workspace}/keys/new",
+            Needed(Right::KeysManage),
+            post(keys::create::submit),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/keys/{id}",
+            Needed(Right::KeysManage),
+            get(keys::key::show),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/keys/{id}/revoke",
+            Needed(Right::KeysManage),
+            get(keys::key::ask),
+        )
+        .route(
+            Method::POST,
+            "/w/{workspace}/keys/{id}/revoke",
+            Needed(Right::KeysManage),
+            post(keys::key::revoke),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/schedules",
+            Needed(Right::MessagesView),
+            get(schedules::list),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/schedules/{id}",
+            Needed(Right::MessagesView),
+            get(schedules::schedule::show),
+        )
+        .route(
+            Method::POST,
+            "/w/{workspace}/schedules/{id}/cancel",
+            Needed(Right::MessagesCancel),
+            post(schedules::schedule::cancel),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/segments",
+            Needed(Right::SegmentsView),
+            get(segments::list),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/segments/{id}",
+            Needed(Right::SegmentsView),
+            get(segments::segment::show),
+        )
+        .route(
+            Method::GET,
+            "/w/{workspace}/segments/{id}/sample",
+            Both(Right::SegmentsView, Right::UsersView),
+            get(segments::sample::show),
         )
         .route(Method::GET, "/w/{workspace}/sends", Needed(Right::MessagesView), get(sends::list))
         .route(

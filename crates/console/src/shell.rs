@@ -10,6 +10,15 @@ pub fn api(page: &Page, path: &str) -> String {
     quoted(&format!("{}{path}", page.app.config.public_base()))
 }
 
+/// A POST of JSON to an endpoint of the API.
+pub fn post(page: &Page, path: &str, body: &serde_json::Value) -> String {
+    format!(
+        "curl -sS {} {KEY_HEADER} \\\n  -H 'Content-Type: application/json' -d {}",
+        api(page, path),
+        quoted(&body.to_string())
+    )
+}
+
 /// A text as one word.
 pub fn quoted(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@,+%".contains(&byte);

@@ -11,7 +11,7 @@
 //! | [`message`] | the message from the gateway to the workers |
 //! | [`apply`] | applies messages to items, in batches; the outcome of each edit |
 //! | [`items`] | a file of items |
-//! | [`rows`] | the SQL |
+//! | [`rows`], [`list_rows`] | the SQL; that of lists for people |
 
 pub mod api;
 pub mod apply;
@@ -19,6 +19,7 @@ pub mod check;
 pub mod coerce;
 pub mod items;
 pub mod known;
+pub mod list_rows;
 mod manage;
 pub mod message;
 pub mod rows;

@@ -8,7 +8,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub use rows::{InvalidNumber, add, is_invalid, list, remove};
+pub use rows::{InvalidNumber, add, is_invalid, list, list_from, remove};
 
 /// Allowed number of digits (docs/reference/api/invalid-numbers.md).
 const DIGITS: std::ops::RangeInclusive<usize> = 7..=15;

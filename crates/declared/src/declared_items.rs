@@ -68,16 +68,18 @@ impl Declared for Key {
     }
 
     async fn delete(stored: &KeyInfo, target: &mut Target<'_>) -> Result<()> {
-        if key_rows::revoke(target.tx, stored.id, target.now).await? {
-            let revoked = RevokedCredential {
-                kind: SecretKind::Key,
-                id: stored.id,
-                name: stored.name.clone(),
-                workspace_id: Some(target.workspace),
-            };
-            record_revoked(&revoked, target).await?;
+        let actor = audit::command_actor();
+        // Keys are also revoked without the workspace's lock.
+        if !key_rows::revoke(target.tx, stored.id, target.now, &actor).await? {
+            return Err(ApplyError::ChangedConcurrently(format!("key {}", stored.name)));
         }
-        Ok(())
+        let revoked = RevokedCredential {
+            kind: SecretKind::Key,
+            id: stored.id,
+            name: stored.name.clone(),
+            workspace_id: Some(target.workspace),
+        };
+        record_revoked(&revoked, target).await
     }
 }
 

@@ -176,7 +176,7 @@ async fn caller(
         return Err(ApiError::Internal("a protected route outside of the gateway's router".into()));
     };
     let presented = bearer(&head.headers).ok_or(ApiError::Unauthenticated)?;
-    let key = keys::find(app, presented).await?.ok_or(ApiError::Unauthenticated)?;
+    let key = keys::find(app, presented, permissions).await?.ok_or(ApiError::Unauthenticated)?;
     let workspace = &key.workspace;
     let slot = reserve_slot(app, workspace.id)?;
     let limit = |budget: Budget| (budget, workspace.rate_limit(budget));
@@ -231,9 +231,9 @@ async fn caller(
 
 /// Whether a request with this head would still pass the checks of its key, for responses that take
 /// long. While the keys cannot be read, it does.
-pub async fn is_still_allowed(app: &App, head: &Parts, permission: &str) -> bool {
+pub async fn is_still_allowed(app: &App, head: &Parts, permission: &'static str) -> bool {
     let Some(presented) = bearer(&head.headers) else { return false };
-    match keys::find(app, presented).await {
+    match keys::find(app, presented, &[permission]).await {
         Ok(Some(key)) => {
             key.permissions.iter().any(|granted| granted == permission)
                 && check_address(app, head, &[&key.workspace.ip_allowlist, &key.allow]).is_ok()

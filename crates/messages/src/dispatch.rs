@@ -28,8 +28,7 @@
 //! | `explain` | why a user got no message |
 //! | `ending`, `report`, [`sweep`] | the end of a dispatch, later reports about its messages, its deletion |
 //! | `rows`, `part_rows`, `message_rows`, `uncertain_rows` | the SQL of dispatches, parts and messages; of messages that may have been sent |
-//! | `summary_rows`, `sent_to`, `sent_by`, `recipient_rows` | the SQL of lists: dispatches, the audience and the channels of each, its messages by outcome |
-//! | `report_rows`, `recent_rows`, `inspect_rows`, `console_rows` | the SQL of statistics, of operators' queries, of the developer console |
+//! | `past_rows`, `report_rows`, `console_rows` | the SQL of recipients of earlier dispatches, of reports and statistics, of the developer console |
 //! | [`state`], `error`, `telemetry` | states and counts, errors, metrics |
 //!
 //! Start with [`begin`], then `part`.
@@ -42,7 +41,6 @@ mod error;
 mod explain;
 mod failure_log;
 mod guard;
-mod inspect_rows;
 mod intake;
 mod job;
 mod left_out;
@@ -51,18 +49,14 @@ mod named;
 mod part;
 mod part_rows;
 mod past;
+mod past_rows;
 mod plan;
-mod recent_rows;
-mod recipient_rows;
 mod report;
 mod report_rows;
 mod rows;
 mod send;
-mod sent_by;
-mod sent_to;
 mod settle;
 pub mod state;
-mod summary_rows;
 pub mod sweep;
 pub(crate) mod telemetry;
 mod uncertain_rows;
@@ -80,33 +74,20 @@ use runtime::kinds;
 use store::claims::{self, Job};
 use store::{StoreError, Tx};
 
-pub use console_rows::{ConsoleRecord, console_records};
 pub use ending::cancel;
 pub use error::DispatchError;
 pub use explain::{Explanation, WhyNot, explain};
-pub use inspect_rows::{MAX_COUNTED_MESSAGES, Reason, reasons};
 pub use intake::OrderHandler;
 pub use left_out::LeftOut;
 pub use message_rows::erase_user;
 pub use part::{give_up as give_up_part, run as run_part};
+pub use part_rows::{SUMMED_COUNTS, count_in_flight, wait_for_batches};
+pub use past_rows::{count_users as count_recipients, order_field, outcome_condition};
 pub use plan::{give_up as give_up_plan, plan};
-pub use recent_rows::{RecentTotals, totals_since};
-pub use recipient_rows::{
-    CountedOutcomes, MAX_SCANNED_MESSAGES, RecipientPosition, SendToRecipients, count_outcomes,
-    count_users as count_recipients, sends_to_recipients, wait_for_batches,
-};
-pub(crate) use recipient_rows::{RecipientMessage, count_in_flight, page as recipients};
 pub use report::{Report, store_reports};
-pub(crate) use report_rows::{MAX_SUMMED_DISPATCHES, SendTotals, send_totals};
-pub use report_rows::{Receipt, Statistics, receipts, sent_at, statistics};
-pub use sent_by::DispatchChannels;
-pub use sent_to::DispatchAudience;
+pub use report_rows::{Receipt, receipts, sent_at};
+pub use rows::shown_state;
 pub use state::{MessageOutcome, OutcomeFilter, State};
-pub use summary_rows::shown_state;
-pub use summary_rows::{
-    DispatchPage, DispatchSummary, Filter, ListPosition, UnsentMessages, list, summary,
-    summary_of_workspace, unsent_messages,
-};
 pub use uncertain_rows::MAY_HAVE_BEEN_SENT;
 
 /// Limits that all dispatches of a process share.

@@ -8,17 +8,16 @@
 //! | module | is about |
 //! |---|---|
 //! | [`app`] | the state of this layer: connections to relays, cards to store, caches of external data |
-//! | [`api`], [`request`], [`recipient`], [`when`] | requests that send now or later; their listed users and their time |
+//! | [`request`], [`recipient`], [`when`] | requests that send now or later, checked; their listed users and their time |
 //! | [`order`] | an accepted request: the messages and their users, in the log and in a dispatch's row |
 //! | [`dispatch`] | sends an order to its users, in parts |
-//! | [`dispatches`] | the endpoints that show and cancel dispatches |
 //! | [`waves`] | the moments of a send at local times |
 //! | [`content`], [`personalization`] | the message objects of the API; the names in their [templates](template) |
 //! | [`external`] | data that templates request: catalog items, responses of servers |
 //! | [`outgoing`], [`channels`] | one message to one user; each channel that sends it |
 //! | [`unsubscribe_token`] | the token in unsubscribe URLs |
 //! | [`live_activity`] | the separate request for live activities |
-//! | [`preview`] | renders templates without sending |
+//! | [`preview`] | renders templates without sending, also over HTTP |
 //!
 //! Each user gets at most one message of a dispatch by each channel. Its row is stored before it is
 //! sent, with an id that is the same in each attempt ([`MessageId`]), so that receivers can
@@ -26,12 +25,10 @@
 //!
 //! Start with [`dispatch`].
 
-pub mod api;
 pub mod app;
 pub mod channels;
 pub mod content;
 pub mod dispatch;
-pub mod dispatches;
 pub mod external;
 pub mod live_activity;
 pub mod order;

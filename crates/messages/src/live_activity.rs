@@ -4,8 +4,6 @@
 //! passes through the same log, is dispatched to users in the same way, and is sent to the push
 //! provider with the tokens that start activities of the app.
 //!
-//! [`api`] has the route, and [`request`] reads and checks a request. Start with
-//! [`request::StartRequest`].
+//! [`request`] reads and checks a request. Start with [`request::StartRequest`].
 
-pub mod api;
 pub mod request;

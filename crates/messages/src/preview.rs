@@ -13,12 +13,11 @@ use serde_json::{Value, json};
 use template::{MAX_SOURCE, RenderBudget, Stop, Template};
 use uuid::Uuid;
 
-use super::api::fill_email;
 use super::content::{Content, Message, MessageSource, Messages, Problem};
 use super::external::{Answers, External, RenderError, RenderTime};
 use super::personalization::{Scope, Unsubscribe, names};
 use super::recipient::{Members, Properties};
-use super::request::{self, MessageProblem};
+use super::request::{self, MessageProblem, fill_email};
 use crate::app::App;
 use content::campaigns::{self, Campaign};
 use gateway::formats::{Errors, Identifier, SuccessText, first_of};

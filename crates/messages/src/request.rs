@@ -14,12 +14,13 @@ use super::content::{Content, MessageSource, Messages, Problem};
 use super::order::{Kind, Named, Order, SubscriptionState, Target};
 use super::recipient::{IDENTIFIER_FIELDS, MAX_USERS, Members, Properties, User};
 use crate::When;
+use crate::app::App;
 use crate::when::ScheduleObject;
 use content::campaigns::{ApiCampaign, ApiCampaigns};
 use gateway::formats::{Identifier, List, UserAlias, exactly_one};
 use gateway::idempotency::Received;
-use gateway::workspaces::Budget;
 use gateway::workspaces::settings::Settings;
+use gateway::workspaces::{Budget, Channel, email_templates, template_rows};
 use gateway::{ApiError, fields};
 use kit::json::TreeObject;
 use kit::words::{about_field, beginning};
@@ -263,6 +264,20 @@ fn given<'a>(body: &'a Members, name: &str) -> Option<&'a Value> {
 pub fn requested_campaign(body: &Members) -> Option<Uuid> {
     let id = given(body, "campaign_id").filter(|_| given(body, "messages").is_none());
     id.and_then(Value::as_str).and_then(|id| Uuid::try_parse(id).ok())
+}
+
+/// Fills the email object of a request from its email template. An object with an unknown template
+/// stays as it is, and is rejected when it is read.
+pub async fn fill_email(app: &App, workspace: i32, members: &mut Members) -> Result<(), ApiError> {
+    let messages = members.get_mut("messages");
+    let email = messages.and_then(|messages| messages.get_mut(Channel::Email.name()));
+    let Some(email) = email.and_then(Value::as_object_mut) else { return Ok(()) };
+    let Some(id) = email_templates::template_id(email) else { return Ok(()) };
+    let mut tx = app.request_queue.snapshot().await?;
+    if let Some(template) = template_rows::email_template(&mut tx, workspace, id).await? {
+        template.fill(email);
+    }
+    Ok(())
 }
 
 /// The budget of a request, determined before its fields are read.

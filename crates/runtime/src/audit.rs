@@ -47,7 +47,7 @@ impl Entry {
         object: impl Into<String>,
         details: Value,
     ) -> Self {
-        let actor = format!("command:{}", operator());
+        let actor = command_actor();
         Self { workspace_id, actor, action, object: object.into(), address: host(), details }
     }
 }
@@ -81,6 +81,11 @@ impl Change {
         let details = json!({ "before": before, "after": after });
         (before != after).then(|| Self::new(action, object, details))
     }
+}
+
+/// The actor of changes by this process as a command.
+pub fn command_actor() -> String {
+    format!("command:{}", operator())
 }
 
 /// The name of the person, also behind sudo; in a container without names, the number of the user.

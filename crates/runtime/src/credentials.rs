@@ -66,9 +66,14 @@ pub trait Credential: Sized + Send + Sync + 'static {
     /// The hashes of all unrevoked credentials.
     fn all(tx: &mut Tx) -> impl Future<Output = Result<HashSet<Hash>, StoreError>> + Send;
 
-    /// Records its use at a time, in milliseconds since the Unix epoch.
-    fn used(tx: &mut Tx, id: Uuid, now: i64)
-    -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// Records its use at a time, in milliseconds since the Unix epoch, by a request that needs any
+    /// of these permissions.
+    fn used(
+        &self,
+        tx: &mut Tx,
+        permissions: &[&'static str],
+        now: i64,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
 /// Why the owner of a secret is unknown.
@@ -115,8 +120,13 @@ impl<C: Credential> Default for Credentials<C> {
 
 impl<C: Credential> Credentials<C> {
     /// The credential with the secret `presented`, if it exists and is not revoked. Records its use
-    /// in the background.
-    pub async fn find(&self, app: &App, presented: &str) -> Result<Option<Arc<C>>, FindError> {
+    /// in the background, by a request that needs any of these permissions.
+    pub async fn find(
+        &self,
+        app: &App,
+        presented: &str,
+        permissions: &[&'static str],
+    ) -> Result<Option<Arc<C>>, FindError> {
         let hash = hash(presented);
         let is_listed = |all: Arc<HashSet<Hash>>| all.contains(&hash);
         let may_exist = self.known.knows(&hash)
@@ -135,7 +145,7 @@ impl<C: Credential> Credentials<C> {
         let found = self.known.get(hash, look_up).await.map_err(FindError::Store)?;
         match &*found {
             Some(credential) if self.should_record_use(hash) => {
-                write_use::<C>(app, credential.id());
+                write_use(app, credential.clone(), permissions.to_vec());
             }
             Some(_) => {}
             // Revoked since it was listed. The rest of the list is still valid.
@@ -174,15 +184,16 @@ impl<C: Credential> Credentials<C> {
     }
 }
 
-fn write_use<C: Credential>(app: &App, id: Uuid) {
+fn write_use<C: Credential>(app: &App, credential: Arc<C>, permissions: Vec<&'static str>) {
     let (store, now) = (app.store.clone(), app.clock.now_ms());
     tokio::spawn(async move {
         let written = async {
             let mut tx = store.write().await?;
-            C::used(&mut tx, id, now).await?;
+            credential.used(&mut tx, &permissions, now).await?;
             tx.commit().await
         };
         if let Err(error) = written.await {
+            let id = credential.id();
             tracing::warn!(%id, %error, "cannot store when a {} was last used", C::NAME);
         }
     });

@@ -46,14 +46,15 @@ impl Credential for TokenMatch {
         rows::token_hashes(tx).await
     }
 
-    async fn used(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
-        rows::token_used(tx, id, now).await
+    async fn used(&self, tx: &mut Tx, _: &[&'static str], now: i64) -> Result<(), StoreError> {
+        rows::token_used(tx, self.id, now).await
     }
 }
 
 /// The token with the secret `presented`, if it exists and is not revoked.
 pub async fn find(app: &App, presented: &str) -> Result<Option<Arc<TokenMatch>>, FindError> {
-    app.tokens.find(app, presented).await
+    // All tokens have the same permissions.
+    app.tokens.find(app, presented, &[]).await
 }
 
 /// Reads the list of active tokens.
@@ -153,12 +154,13 @@ pub async fn create_with_secret(
 /// may accept it for up to five more seconds.
 pub async fn revoke(tx: &mut Tx, clock: &Clock, name_or_id: &str) -> Result<TokenInfo, TokenError> {
     let id = Uuid::parse_str(name_or_id).ok();
-    let token = list(tx)
-        .await?
-        .into_iter()
-        .filter(|token| token.revoked_at.is_none())
-        .find(|token| Some(token.id) == id || token.name == name_or_id)
-        .ok_or_else(|| TokenError::Unknown(name_or_id.to_owned()))?;
+    let mut tokens = list(tx).await?;
+    tokens.retain(|token| token.revoked_at.is_none());
+    // The name of another token may be this id.
+    let with_id = tokens.iter().position(|token| Some(token.id) == id);
+    let found = with_id.or_else(|| tokens.iter().position(|token| token.name == name_or_id));
+    let found = found.ok_or_else(|| TokenError::Unknown(name_or_id.to_owned()))?;
+    let token = tokens.swap_remove(found);
     rows::revoke_token(tx, token.id, clock.now_ms()).await?;
     Ok(token)
 }

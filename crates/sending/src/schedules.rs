@@ -9,6 +9,7 @@
 pub mod api;
 mod broadcasts;
 pub mod change;
+mod contents;
 mod create;
 pub mod fire;
 mod order;
@@ -26,7 +27,8 @@ use runtime::kinds;
 use store::claims::{self};
 use store::{StoreError, Tx, from_row, text_enum};
 
-pub use rows::{New, by_id, list};
+pub use contents::Contents;
+pub use rows::{New, by_id, list, missed, unfinished};
 
 text_enum! {
     /// The state of a scheduled send.
@@ -82,7 +84,7 @@ pub struct Schedule {
     /// Why it was missed.
     pub error: Option<String>,
     pub request_id: String,
-    /// The users and their data: a JSON object.
+    /// The users and their data: a JSON object. Empty in lists that omit it because it is too long.
     #[serde(serialize_with = "serialize_json")]
     pub request: String,
 }
@@ -105,6 +107,9 @@ impl Schedule {
         (moments.len(), moments.iter().filter(is_reached).count())
     }
 }
+
+/// A position in an ordered list of schedules: a time, in milliseconds since the epoch, and an id.
+pub type Position = (i64, Uuid);
 
 /// Selects the schedules of a list.
 #[derive(Clone, Debug)]

@@ -20,13 +20,13 @@
 //!
 //! | documents | how they are read |
 //! |---|---|
-//! | `workspaces.*`, `api_keys.*`, `scim_tokens.allow`, `control_groups.slices`, `apps.activity_types`, `campaigns.tags` and `content`, `segments.audience`, `catalogs.fields`, `catalog_selections.definition`, `dashboard_users.doc`, `email_templates.content`, `export_jobs.fields`, `audience` and `plan`, `dispatches.segment`, `dispatch_waves.wave`, `dispatch_parts.wave` and `named`, `transactional_emails.recipient`, `console_sessions.rights` | [`parsed`] |
+//! | `workspaces.*`, `api_keys.*`, `scim_tokens.allow`, `control_groups.slices`, `apps.activity_types`, `campaigns.tags` and `content`, `segments.audience`, `catalogs.fields`, `catalog_selections.definition`, `dashboard_users.doc`, `email_templates.content`, `export_jobs.fields`, `audience` and `plan`, `dispatches.segment`, `dispatch_waves.wave`, `dispatch_parts.wave` and `named`, `transactional_emails.recipient`, `console_log.record`, `console_sessions.rights` | [`parsed`] |
 //! | `dispatches.order_json`, `schedules.request` | [`parsed_up_to`] |
 //! | `storages.config`, `channels.config` | the same, once they are unsealed |
 //! | `activity.body` | its first byte is the version (`users::activity`) |
 //! | `users.doc`, `catalog_items.doc`, `transactional_emails.trigger_properties` | fields are those of users and callers; unknown ones stay |
 //! | `transactional_emails.attributes`, `dead_letters.payload` | as messages of the log |
-//! | `deliveries.body`, `content_cards.card`, `console_log.record`, `idempotency_claims.answer` | not read, but passed on unchanged |
+//! | `deliveries.body`, `content_cards.card`, `idempotency_claims.answer` | not read, but passed on unchanged |
 //! | `claims.kind` | a program claims no rows of unknown kinds |
 
 use std::fmt::Display;

@@ -41,6 +41,7 @@ use self::campaign_rules::{CampaignRules, KnownCampaignRules};
 pub use self::identity::EraseHook;
 use self::identity::Identities;
 use self::products::Products;
+pub use self::rows::products_from;
 pub(super) use self::rows::products_page;
 pub(super) use self::tally::{Dropped, Tally};
 use super::message::{Batch, OBJECTS, Object};

@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::campaigns::{self, Campaign, Kind};
 use crate::cli::table::printable;
 use crate::cli::{CommandResult, PageArguments, WorkspaceArgument, ids, print, table, template};
-use crate::messages::dispatch;
+use crate::dispatches;
 use crate::messages::external::External;
 use crate::messages::preview::{Draft, Subject, declared, preview};
 use crate::workspaces::{Workspace, settings};
@@ -103,7 +103,7 @@ fn channels(campaign: &Campaign) -> String {
 pub async fn show(app: &App, arguments: Show) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let (workspace, campaign) = find(&mut tx, &arguments.workspace, &arguments.campaign).await?;
-    let results = dispatch::statistics(&mut tx, workspace.id, Some(campaign.id)).await?;
+    let results = dispatches::statistics(&mut tx, workspace.id, Some(campaign.id)).await?;
     if arguments.json {
         let mut object = serde_json::to_value(&campaign)?;
         object["state"] = state(&campaign).into();

@@ -11,12 +11,13 @@ use super::super::table::{Cell, number, optional, state, text, time};
 use super::super::{CommandResult, PageArguments, find_named, retry};
 use super::unknown;
 use crate::app::App;
+use crate::dispatches::api::recipients::{Recipient, Request, page};
+use crate::dispatches::api::send as sending;
+use crate::dispatches::{self, DispatchSummary, RecipientPosition, SendToRecipients};
 use crate::gateway::ApiError;
 use crate::gateway::idempotency::{Received, StoredResponse};
+use crate::messages::dispatch;
 use crate::messages::dispatch::state::{OutcomeFilter, State};
-use crate::messages::dispatch::{self, DispatchSummary, RecipientPosition, SendToRecipients};
-use crate::messages::dispatches::recipients::{Recipient, Request, page};
-use crate::messages::dispatches::send as sending;
 use crate::messages::order::{Kind, Order};
 use crate::messages::request::MessageProblem;
 use crate::workspaces::only_or_named;
@@ -46,7 +47,7 @@ pub async fn recipients(app: &App, arguments: Recipients) -> CommandResult {
     let Recipients { id, outcome: outcomes, page: arguments } = arguments;
     let after = arguments.after(recipient_id)?;
     let mut tx = app.store.snapshot().await?;
-    let found = dispatch::summary(&mut tx, id).await?.ok_or_else(|| unknown(id))?;
+    let found = dispatches::summary(&mut tx, id).await?.ok_or_else(|| unknown(id))?;
     let workspace = find_named(&mut tx, found.workspace.as_deref()).await?;
     let workspace = workspace.map_or(0, |workspace| workspace.id);
     let rows = arguments.rows_to_read() as usize;
@@ -113,7 +114,7 @@ pub async fn send(app: &App, arguments: Send) -> CommandResult {
         return Err(format!("{}: must be a JSON object", request.display()).into());
     };
     let mut tx = app.store.snapshot().await?;
-    let past = dispatch::summary(&mut tx, id).await?.ok_or_else(|| unknown(id))?;
+    let past = dispatches::summary(&mut tx, id).await?.ok_or_else(|| unknown(id))?;
     let workspace = only_or_named(&mut tx, past.workspace.as_deref()).await?.id;
     drop(tx);
     let key = idempotency_key.map(|key| sending::key(workspace, id, &key));
@@ -211,7 +212,7 @@ async fn already_sent(
     workspace: i32,
     past: &DispatchSummary,
 ) -> CommandResult<Vec<String>> {
-    let sends = dispatch::sends_to_recipients(tx, workspace, past.id, past.accepted_at).await?;
+    let sends = dispatches::sends_to_recipients(tx, workspace, past.id, past.accepted_at).await?;
     let line = |send: SendToRecipients| {
         let (id, at) = (send.id.simple(), format_seconds(send.accepted_at));
         format!("already sent to them ({}): {id} at {at}", send.outcomes.join(", "))

@@ -1,10 +1,8 @@
 //! Revoked secrets: those of keys that leaked, and the list of all of them.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::path::Path;
 
-use serde::Serialize;
 use serde_json::json;
 
 use crate::app::App;
@@ -17,8 +15,8 @@ use crate::credentials::revoked::{
 };
 use crate::workspaces::keys::{KeyInfo, SECRET_LENGTH};
 use kit::clock::format_seconds;
-use runtime::audit::{self as log, Filter};
-use store::{StoreError, Tx};
+use runtime::audit::command_actor;
+use store::Tx;
 
 const UNKNOWN_SECRET: &str = "no key or SCIM token has this secret: is the file complete?";
 
@@ -26,63 +24,27 @@ const UNKNOWN_SECRET: &str = "no key or SCIM token has this secret: is the file 
 const LEAKED: &str = "leaked";
 const RESTORED: &str = "revoked before a restore";
 
-/// Entries of the audit log that are read at once.
-const PAGE: i64 = 1_000;
-
-/// A revoked key, and who revoked it.
-#[derive(Serialize)]
-struct RevokedKey {
-    #[serde(flatten)]
-    key: KeyInfo,
-    /// None after the audit log has deleted the entry.
-    revoked_by: Option<String>,
-}
-
 /// Prints the revoked ones of these keys, the latest first.
-pub async fn list_keys(tx: &mut Tx, keys: Vec<KeyInfo>, page: &PageArguments) -> CommandResult {
-    let mut actors = revokers(tx).await?;
-    let revoked = keys.into_iter().filter(|key| key.revoked_at.is_some()).map(|key| {
-        let revoked_by = actors.remove(&key.id.to_string());
-        RevokedKey { key, revoked_by }
-    });
-    let mut revoked: Vec<RevokedKey> = revoked.collect();
-    revoked.sort_by_key(|revoked| Reverse(revoked.key.revoked_at));
+pub fn list_keys(keys: Vec<KeyInfo>, page: &PageArguments) -> CommandResult {
+    let mut revoked: Vec<KeyInfo> =
+        keys.into_iter().filter(|key| key.revoked_at.is_some()).collect();
+    revoked.sort_by_key(|key| Reverse(key.revoked_at));
     let headers =
         ["ID", "WORKSPACE", "NAME", "REVOKED", "REVOKED BY", "CREATED", "LAST USED", "PERMISSIONS"];
-    page.print("revoked keys", headers, &revoked, |revoked| revoked.key.id.to_string(), row)
+    page.print("revoked keys", headers, &revoked, |key| key.id.to_string(), row)
 }
 
-fn row(RevokedKey { key, revoked_by }: &RevokedKey) -> [Cell; 8] {
+fn row(key: &KeyInfo) -> [Cell; 8] {
     [
         text(key.id),
         text(&key.workspace),
         text(&key.name),
         optional(key.revoked_at.map(time)),
-        optional(revoked_by.as_ref().map(text)),
+        optional(key.revoked_by.as_ref().map(text)),
         time(key.created_at),
         optional(key.last_used_at.map(time)),
         text(key.permissions.join(", ")),
     ]
-}
-
-/// Who revoked keys, by the ids of the keys.
-async fn revokers(tx: &mut Tx) -> Result<HashMap<String, String>, StoreError> {
-    let action = Some(SecretKind::Key.revocation().to_owned());
-    let mut filter = Filter { action, limit: PAGE, ..Filter::default() };
-    let mut actors = HashMap::new();
-    loop {
-        let entries = log::list(tx, &filter).await?;
-        let is_full = entries.len() as i64 == PAGE;
-        filter.before = entries.last().filter(|_| is_full).map(|last| (last.at, last.id));
-        for entry in entries {
-            if let Some(id) = entry.details["id"].as_str() {
-                actors.insert(id.to_owned(), entry.actor);
-            }
-        }
-        if filter.before.is_none() {
-            return Ok(actors);
-        }
-    }
 }
 
 /// Prints the hashes of all revoked secrets.
@@ -164,7 +126,7 @@ async fn revoke_in(
         return Ok((credentials, Vec::new()));
     }
     let leaked = RevokedSecret::leaked(secret, credentials.first(), app.clock.now_ms());
-    let were_valid = revoked::restore(&mut tx, &[leaked]).await?;
+    let were_valid = revoked::restore(&mut tx, &[leaked], &command_actor()).await?;
     record_revoked(&mut tx, app, &were_valid, LEAKED).await?;
     if credentials.is_empty() {
         let details = json!({ "reason": LEAKED });
@@ -213,7 +175,7 @@ pub async fn revoke_again(app: &App, file: &Path, json: bool) -> CommandResult {
     }
     let were_valid = retry::while_busy(async || {
         let mut tx = app.store.write().await?;
-        let were_valid = revoked::restore(&mut tx, &secrets).await?;
+        let were_valid = revoked::restore(&mut tx, &secrets, &command_actor()).await?;
         record_revoked(&mut tx, app, &were_valid, RESTORED).await?;
         let details = json!({ "secrets": secrets.len() });
         audit::record(&mut tx, app, None, ("secret.revoke", ""), details).await?;

@@ -87,6 +87,8 @@ export class Person {
 /** The violations of a page, as text. The context needs `bypassCSP`, since axe is a script. */
 export async function inspect(page) {
     await page.evaluate(AXE);
+    // At its top: the bar that stays there covers whatever a test has scrolled below it.
+    await page.evaluate(() => window.scrollTo(0, 0));
     const { violations } = await page.evaluate(
         (values) => window.axe.run(document, { runOnly: { type: "tag", values } }),
         AXE_RULES,

@@ -47,6 +47,33 @@ const AUDIENCE = (tier) => ({
     AND: [{ custom_attribute: { custom_attribute_name: "loyalty_tier", comparison: "equals", value: tier } }],
 });
 
+const CITIES = ["Oslo", "Bergen", "Kyoto", "Porto", "Graz"];
+
+/** A catalog of restaurants, whose first fields have these names. */
+function catalog(names) {
+    const fields = ["City", "Rating", "Opened_at", "Open", "Tags"];
+    const types = ["string", "number", "time", "boolean", "array"];
+    const first = names.map((name) => ({ name: name.slice(0, 250), type: "string" }));
+    const others = fields.map((name, index) => ({ name, type: types[index] }));
+    return { name: "restaurants", fields: [...first, ...others], items: "restaurants.ndjson" };
+}
+
+/** Its items, one in each line. */
+function items(names) {
+    const values = Object.fromEntries(names.map((name) => [name.slice(0, 250), name.repeat(3)]));
+    const item = (number) => ({
+        id: `restaurant-${number}`,
+        ...values,
+        City: CITIES[number % CITIES.length],
+        Rating: 3 + (number % 20) / 10,
+        Opened_at: `2024-0${1 + (number % 9)}-12T18:00:00Z`,
+        Open: number % 7 > 0,
+        Tags: ["vegan", "terrace"].slice(number % 3),
+    });
+    const all = [...Array.from({ length: 60 }, (_, number) => item(number + 1)), { id: "x".repeat(250) }];
+    return all.map((item) => `${JSON.stringify(item)}\n`).join("");
+}
+
 function workspaceFile(storage, names) {
     const segment = (number, name, tier) => ({
         id: `9d0b7c52-61c5-4d0e-b0f3-0000000000${String(number).padStart(2, "0")}`,
@@ -66,10 +93,12 @@ function workspaceFile(storage, names) {
             {
                 name: "nightly-export",
                 secret: KEY,
-                permissions: ["users.export.global_control_group", "users.export.segment", "segments.list", "messages.send", "campaigns.list"],
+                permissions: ["users.export.global_control_group", "users.export.segment", "segments.list", "messages.send", "campaigns.list", "messages.schedule.create", "users.track"],
             },
         ],
         control_group: { percent: 10 },
+        catalogs: [catalog(names)],
+        catalog_selections: [{ name: "best", catalog: "restaurants", limit: 5, sort: { field: "Rating", descending: true } }],
         segments: [
             segment(1, "Gold customers", "gold"),
             segment(2, "Winter sale", "silver"),
@@ -131,6 +160,7 @@ export class World {
         Object.assign(world.environment, await settings?.(world.console));
         try {
             writeFileSync(join(world.directory, "workspaces.yaml"), workspaceFile(world.storage, names));
+            writeFileSync(join(world.directory, "restaurants.ndjson"), items(names));
             await world.run("apply", "workspaces.yaml");
             await world.import(users);
             await world.#startService(`http://127.0.0.1:${ops}/readyz`);
@@ -245,6 +275,26 @@ export class World {
     async segment(name) {
         const { segments } = await this.#call("/segments/list");
         return segments.find((segment) => segment.name === name).id;
+    }
+
+    /** Puts numbers on the list of invalid ones. */
+    async invalidNumbers(numbers, reason) {
+        writeFileSync(join(this.directory, "numbers.txt"), numbers.join("\n"));
+        await this.run("invalid-numbers", "add", "numbers.txt", "--workspace", "acme", "--reason", reason);
+    }
+
+    /** Tracks a purchase of each product. */
+    async purchases(products) {
+        const time = new Date().toISOString();
+        const purchase = (product_id) => ({ external_id: "customer-1", product_id, currency: "EUR", price: 9.5, time });
+        await this.#call("/users/track", { purchases: products.map(purchase) });
+    }
+
+    /** Schedules messages for a segment; returns the id of the schedule. */
+    async schedule(segment, time) {
+        const webhook = { url: "https://receiver.invalid/hook", request_method: "POST", body: "{}" };
+        const body = { broadcast: true, segment_id: await this.segment(segment), messages: { webhook }, schedule: { time } };
+        return (await this.#call("/messages/schedule/create", body)).schedule_id;
     }
 
     async #call(path, body) {

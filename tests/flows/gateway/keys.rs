@@ -26,15 +26,16 @@ impl World {
             declared: false,
         };
         let mut tx = self.installation.app.store.write().await.unwrap();
-        let secret = keys::create(&mut tx, &self.installation.app.clock, key).await.unwrap();
+        let created = keys::create(&mut tx, &self.installation.app.clock, key).await.unwrap();
         tx.commit().await.unwrap();
-        secret
+        created.secret.expose_secret().to_owned()
     }
 
     async fn revoke_key(&self, name: &str) {
         let app = &self.installation.app;
         let mut tx = app.store.write().await.unwrap();
-        keys::revoke(&mut tx, &app.clock, self.installation.workspace, name).await.unwrap();
+        let workspace = self.installation.workspace;
+        keys::revoke(&mut tx, &app.clock, workspace, name, "command:ana").await.unwrap();
         tx.commit().await.unwrap();
     }
 }

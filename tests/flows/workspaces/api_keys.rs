@@ -12,6 +12,9 @@ use super::{OTHER_SECRET, SECRET, World, acme, environment, lines};
 use crate::support::eventually;
 use crate::support::stores::{on_both_stores, on_pool};
 
+/// Who revokes the keys.
+const ACTOR: &str = "command:ana";
+
 on_both_stores!(World =>
     another_secret_is_a_rotation,
     keys_are_made_found_and_revoked,
@@ -39,7 +42,7 @@ async fn keys_are_made_found_and_revoked(world: World) {
     let workspace = world.workspace().await;
     let secret = world.create_key(&workspace, "one").await.unwrap();
     assert!(secret.starts_with("lsk_") && secret.len() == 47, "{}", secret.len());
-    let found = keys::find(&world.app, &secret).await.unwrap().unwrap();
+    let found = keys::find(&world.app, &secret, &[]).await.unwrap().unwrap();
     assert_eq!(*found.workspace, workspace);
     assert_eq!(*found.permissions, ["users.track"]);
     assert!(found.allow.is_empty() && found.workspace.ip_allowlist.len() == 1);
@@ -56,17 +59,30 @@ async fn keys_are_made_found_and_revoked(world: World) {
 
     let mut tx = world.app.store.write().await.unwrap();
     let clock = &world.app.clock;
-    keys::revoke(&mut tx, clock, workspace.id, "one").await.unwrap();
-    let again = keys::revoke(&mut tx, clock, workspace.id, "one").await;
+    keys::revoke(&mut tx, clock, workspace.id, "one", ACTOR).await.unwrap();
+    let again = keys::revoke(&mut tx, clock, workspace.id, "one", ACTOR).await;
     assert!(matches!(again, Err(KeyError::Unknown(_))));
     tx.commit().await.unwrap();
     world.rejects_soon(&secret).await;
     // The name is free again, and an id names a key as well.
     let secret = world.create_key(&workspace, "one").await.unwrap();
-    let id = keys::find(&world.app, &secret).await.unwrap().unwrap().key_id;
+    let id = keys::find(&world.app, &secret, &[]).await.unwrap().unwrap().key_id;
+    // It comes before a name, also if the name sorts first.
+    let id = id.to_string();
+    assert!(matches!(world.create_key(&workspace, &id).await, Err(KeyError::NewName)));
     let mut tx = world.app.store.write().await.unwrap();
-    keys::revoke(&mut tx, clock, workspace.id, &id.to_string()).await.unwrap();
+    let permissions = ["users.track".to_owned()];
+    let key = NewKey {
+        workspace: workspace.id,
+        name: &id,
+        permissions: &permissions,
+        allow: &[],
+        declared: true,
+    };
+    keys::create_with_secret(&mut tx, clock, key, OTHER_SECRET).await.unwrap();
+    assert_eq!(keys::revoke(&mut tx, clock, workspace.id, &id, ACTOR).await.unwrap().name, "one");
     tx.commit().await.unwrap();
+    assert!(world.knows(OTHER_SECRET).await);
     world.rejects_soon(&secret).await;
 }
 
@@ -74,7 +90,7 @@ async fn revoked_secrets_are_refused(world: World) {
     world.apply(&acme("")).await.unwrap();
     let workspace = world.workspace().await;
     let mut tx = world.app.store.write().await.unwrap();
-    keys::revoke(&mut tx, &world.app.clock, workspace.id, "integrator").await.unwrap();
+    keys::revoke(&mut tx, &world.app.clock, workspace.id, "integrator", ACTOR).await.unwrap();
     tx.commit().await.unwrap();
     world.rejects_soon(SECRET).await;
     let before = world.everything_in_rows().await;
@@ -120,7 +136,7 @@ async fn revoked_secrets_are_revoked_again_after_a_restore(world: World) {
     let later = |name: &str| (name == "ACME_KEY").then(|| secret.to_owned());
     for name in ["integrator", "by hand"] {
         let mut tx = world.app.store.write().await.unwrap();
-        keys::revoke(&mut tx, &world.app.clock, workspace.id, name).await.unwrap();
+        keys::revoke(&mut tx, &world.app.clock, workspace.id, name, ACTOR).await.unwrap();
         tx.commit().await.unwrap();
     }
     let declared = file::read(&acme(""), &later).unwrap();

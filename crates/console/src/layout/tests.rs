@@ -1,4 +1,5 @@
 use super::*;
+use crate::rights::Right;
 use store::StoreError;
 
 fn info(method: Method, uri: &str, is_update: bool) -> RequestInfo {

@@ -1,4 +1,5 @@
-//! The callbacks, postbacks and notifications of a workspace, newest first (docs/how-to/console.md).
+//! The callbacks, postbacks and notifications of a workspace, newest first
+//! (docs/how-to/console-pages.md).
 
 mod details;
 pub(super) mod labels;

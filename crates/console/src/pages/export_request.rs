@@ -5,8 +5,11 @@ mod form;
 mod view;
 
 use axum::Extension;
+use axum::extract::Query;
+use axum::extract::rejection::QueryRejection;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 use self::form::{CALLBACK, Errors, Request, Values};
@@ -25,10 +28,21 @@ use gateway::{ApiError, RequestId};
 /// The value of the button that estimates an export.
 const ESTIMATE: &str = "estimate";
 
+/// What is filled in before the person does.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Prefilled {
+    segment_id: String,
+}
+
 /// `GET /w/{workspace}/exports/new`.
-pub async fn show(page: Page) -> Result<Response, PageError> {
+pub async fn show(
+    page: Page,
+    prefilled: Result<Query<Prefilled>, QueryRejection>,
+) -> Result<Response, PageError> {
+    let Query(prefilled) = prefilled.map_err(|error| PageError::Invalid(error.body_text()))?;
     let choices = Choices::read(&page).await?;
-    let values = Values::first(choices.has_control_group);
+    let values = Values::first(choices.has_control_group, prefilled.segment_id);
     Ok(rendered(&page, &choices, &values, &Errors::default(), None))
 }
 

@@ -24,12 +24,12 @@ use crate::page::{Page, VisibleWorkspace};
 use crate::rights::Right;
 use crate::shared::Shared;
 use deliveries::GivenUp;
+use dispatches::RecentTotals;
 use exports::State;
 use exports::overview::{Filter, ListedExport};
 use exports::recent_rows::{self, FailedExport};
 use exports::storage_health::{self, WaitingExport};
 use gateway::workspaces;
-use messages::dispatch::{self, RecentTotals};
 use store::{StoreError, Tx};
 
 /// Exports in progress that are read, and those of them that are shown.
@@ -286,7 +286,7 @@ async fn read_messages(
     today: i64,
 ) -> Result<RecentTotals, StoreError> {
     let mut tx = app.request_queue.snapshot().await?;
-    let totals = dispatch::totals_since(&mut tx, workspace, today).await?;
+    let totals = dispatches::totals_since(&mut tx, workspace, today).await?;
     tx.commit().await?;
     Ok(totals)
 }

@@ -1,6 +1,6 @@
-//! The sends of a workspace, newest first (docs/how-to/console.md).
+//! The sends of a workspace, newest first (docs/how-to/console-pages.md).
 
-mod labels;
+pub(super) mod labels;
 pub mod preview;
 mod query;
 pub mod recipients;
@@ -26,7 +26,8 @@ use crate::rights::Right;
 use crate::shared::Shared;
 use crate::shell::{KEY_HEADER, api, quoted};
 use content::campaigns;
-use messages::dispatch::{self, DispatchPage, DispatchSummary, Filter, State};
+use dispatches::{DispatchPage, DispatchSummary, Filter};
+use messages::dispatch::State;
 use store::StoreError;
 
 /// Sends on a page.
@@ -90,7 +91,7 @@ pub async fn list(
 
 async fn read_list(app: App, filter: Filter) -> Result<DispatchPage, StoreError> {
     let mut tx = app.request_queue.snapshot().await?;
-    let found = dispatch::list(&mut tx, &filter).await?;
+    let found = dispatches::list(&mut tx, &filter).await?;
     tx.commit().await?;
     Ok(found)
 }

@@ -1,5 +1,5 @@
 //! The state of the installation: its processes, its log, work in progress, and where its data is
-//! (docs/how-to/console.md). It is updated while it is shown.
+//! (docs/how-to/console-pages.md). It is updated while it is shown.
 
 mod view;
 

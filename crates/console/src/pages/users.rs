@@ -1,5 +1,5 @@
-//! Users: found by an identifier, then a page for each (docs/how-to/console.md). Whoever looks at a
-//! user is in the audit log, with the user's service_id.
+//! Users: found by an identifier, then a page for each (docs/how-to/console-pages.md). Whoever
+//! looks at a user is in the audit log, with the user's service_id.
 //!
 //! Identifiers are personal data. So the search is a POST: its text is in no address, and so in no
 //! log of a proxy and not in the browser's history. Addresses and titles have only the service_id,
@@ -26,7 +26,7 @@ use crate::form::Form;
 use crate::page::Page;
 use crate::parts::{self, Tone, icon};
 use crate::rights::Right;
-use crate::shell::{KEY_HEADER, api, quoted};
+use crate::shell::quoted;
 use people::users::rows::{self, For, StoredUser};
 use people::users::search::{self, FoundUser, IdentifierKind};
 use people::users::{merged_rows, service_id};
@@ -359,15 +359,6 @@ async fn write_entry(page: &Page, entry: &Entry) -> Result<(), PageError> {
     audit::record(&mut tx, page.app.clock.now_ms(), entry).await?;
     tx.commit().await?;
     Ok(())
-}
-
-/// A request of the API about a user, as a command.
-fn curl(page: &Page, path: &str, body: &serde_json::Value) -> String {
-    format!(
-        "curl -sS {} {KEY_HEADER} \\\n  -H 'Content-Type: application/json' -d {}",
-        api(page, path),
-        quoted(&body.to_string())
-    )
 }
 
 #[cfg(test)]

@@ -32,9 +32,11 @@ pub struct StoredCatalog {
     pub stale_items: i64,
 }
 
-type CatalogColumns = (i32, i32, String, String);
+pub(super) type CatalogColumns = (i32, i32, String, String);
 
-fn catalog((id, workspace, name, fields): CatalogColumns) -> Result<Catalog, StoreError> {
+pub(super) fn catalog(
+    (id, workspace, name, fields): CatalogColumns,
+) -> Result<Catalog, StoreError> {
     let fields: Vec<Field> = parsed("catalogs.fields", id, &fields)?;
     Ok(Catalog { id, workspace, name, fields: fields.into() })
 }

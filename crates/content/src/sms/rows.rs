@@ -116,3 +116,17 @@ pub async fn list(
     )
     .bind(workspace).bind(after).bind(limit).fetch_all(c).await?))
 }
+
+/// Numbers of the list in order, from these digits on.
+pub async fn list_from(
+    tx: &mut Tx,
+    workspace: i32,
+    from: &str,
+    limit: i64,
+) -> Result<Vec<InvalidNumber>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT number, reason, added_at FROM invalid_numbers
+         WHERE workspace_id = $1 AND number >= $2 ORDER BY number LIMIT $3",
+    )
+    .bind(workspace).bind(from).bind(limit).fetch_all(c).await?))
+}

@@ -179,6 +179,14 @@ impl Budget {
         Self::is_by_body(permission).then_some(Self::MessagesSend)
     }
 
+    /// All budgets of requests that need a permission; none for those that are never limited.
+    pub fn all_from_permission(permission: &str) -> Vec<Self> {
+        match Self::before_body(permission) {
+            Some((_, by_body)) => by_body.to_vec(),
+            None => Self::from_permission(permission).into_iter().collect(),
+        }
+    }
+
     fn is_by_body(permission: &str) -> bool {
         matches!(permission, "campaigns.trigger.send" | "messages.send")
     }
@@ -208,6 +216,10 @@ mod tests {
         assert_eq!(without, ["campaigns.trigger.send", "messages.send", "transactional.send"]);
         assert_eq!(Budget::for_unread_body("messages.send"), Some(Budget::MessagesSend));
         assert_eq!(Budget::for_unread_body("transactional.send"), None);
+        let by_body = [Budget::MessagesSend, Budget::MessagesSendAudience];
+        assert_eq!(Budget::all_from_permission("messages.send"), by_body);
+        assert_eq!(Budget::all_from_permission("users.track"), [Budget::UsersTrack]);
+        assert!(Budget::all_from_permission("transactional.send").is_empty());
         let catalogs = Budget::from_permission("catalogs.update_items").unwrap();
         assert_eq!(catalogs.default_limit(), limit(16_000, 60));
         for budget in Budget::OF_WORKSPACES {

@@ -115,6 +115,20 @@ pub async fn segments(tx: &mut Tx, workspace: i32) -> Result<Vec<Segment>, Store
     .bind(workspace).fetch_all(c).await?))
 }
 
+/// The segments that the workspace file declares, by name, after the one with this name and id.
+pub(crate) async fn segments_after(
+    tx: &mut Tx,
+    workspace: i32,
+    (name, id): (&str, Uuid),
+    limit: i64,
+) -> Result<Vec<Segment>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT id, name, audience FROM segments
+         WHERE workspace_id = $1 AND (name, id) > ($2, $3) ORDER BY name, id LIMIT $4",
+    )
+    .bind(workspace).bind(name).bind(id).bind(limit).fetch_all(c).await?))
+}
+
 /// The ids and names of the segments that the workspace file declares, by name.
 pub(crate) async fn segment_names(
     tx: &mut Tx,

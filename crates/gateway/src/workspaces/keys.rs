@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
+use serde_json::json;
 use uuid::Uuid;
 
 use super::{Workspace, key_rows};
@@ -13,11 +15,12 @@ use crate::app::App;
 use kit::clock::{Clock, format_seconds, serialize_optional_time, serialize_time};
 use kit::retry::Retry;
 use kit::words::nearest;
+use runtime::audit::Change;
 use runtime::credentials::revoked::{self, SecretKind};
 use runtime::credentials::{Credential, FindError, Hash, hash, random_secret};
 use store::{StoreError, Tx};
 
-pub use super::key_rows::list;
+pub use super::key_rows::{active, by_id, list, revoke as revoke_by_id, revoked, with_same_secret};
 
 /// All permissions (docs/reference/api/authentication.md).
 pub const PERMISSIONS: &[&str] = &[
@@ -120,14 +123,26 @@ impl Credential for KeyMatch {
         key_rows::hashes(tx).await
     }
 
-    async fn used(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
-        key_rows::used(tx, id, now).await
+    async fn used(
+        &self,
+        tx: &mut Tx,
+        permissions: &[&'static str],
+        now: i64,
+    ) -> Result<(), StoreError> {
+        let granted =
+            permissions.iter().find(|needed| self.permissions.iter().any(|own| own == *needed));
+        key_rows::used(tx, self.key_id, granted.copied(), now).await
     }
 }
 
-/// The key with the secret `presented`, if it exists and is not revoked.
-pub async fn find(app: &App, presented: &str) -> Result<Option<Arc<KeyMatch>>, FindError> {
-    app.keys.find(app, presented).await
+/// The key with the secret `presented`, if it exists and is not revoked. Records its use by a request
+/// that needs any of these permissions.
+pub async fn find(
+    app: &App,
+    presented: &str,
+    permissions: &[&'static str],
+) -> Result<Option<Arc<KeyMatch>>, FindError> {
+    app.keys.find(app, presented, permissions).await
 }
 
 /// Reads the list of existing keys.
@@ -146,6 +161,22 @@ pub struct NewKey<'a> {
     pub declared: bool,
 }
 
+impl NewKey<'_> {
+    /// What the audit log has about its creation.
+    pub fn change(&self, id: Uuid) -> Change {
+        let after = json!({ "permissions": self.permissions, "allow": self.allow });
+        Change::new("key.create", self.name, json!({ "id": id, "after": after }))
+    }
+}
+
+/// A key that was just created.
+#[derive(Debug)]
+pub struct CreatedKey {
+    pub id: Uuid,
+    /// Not stored: whoever gets it must keep it.
+    pub secret: SecretString,
+}
+
 /// A key in a list. Its secret is not stored. Times are milliseconds since the epoch, and ISO 8601 in
 /// JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -161,13 +192,27 @@ pub struct KeyInfo {
     pub declared: bool,
     #[serde(serialize_with = "serialize_time")]
     pub created_at: i64,
+    /// To the minute.
     #[serde(serialize_with = "serialize_optional_time")]
     pub last_used_at: Option<i64>,
+    /// The permission that the request at `last_used_at` needed; none if the key lacks it, or if a release
+    /// before this field stored the use.
+    pub last_permission: Option<String>,
     #[serde(serialize_with = "serialize_optional_time")]
     pub revoked_at: Option<i64>,
+    /// The actor of the revocation in the audit log; none if a release before this field revoked it.
+    pub revoked_by: Option<String>,
 }
 
 impl KeyInfo {
+    /// What the audit log has about its revocation.
+    pub fn revocation(&self) -> Change {
+        let before =
+            json!({ "state": "active", "permissions": self.permissions, "allow": self.allow });
+        let details = json!({ "id": self.id, "before": before, "after": { "state": "revoked" } });
+        Change::new(SecretKind::Key.revocation(), &*self.name, details)
+    }
+
     /// Whether the key has this secret.
     pub fn has_secret(&self, secret: &str) -> bool {
         self.hash == hash(secret)
@@ -178,6 +223,11 @@ impl KeyInfo {
 pub enum KeyError {
     #[error("a name must have 1 to 100 characters and no control characters")]
     Name,
+    #[error(
+        "the name of a new key must not be a UUID, and must have no invisible characters and none \
+         that change the direction of text"
+    )]
+    NewName,
     #[error("unknown permission: {0}; {expected}", expected = expected(.0))]
     Permission(String),
     #[error("a key needs at least one permission: {list}", list = PERMISSIONS.join(", "))]
@@ -222,11 +272,11 @@ impl Retry for KeyError {
     }
 }
 
-/// Creates a key with a random secret, and returns the secret, which is not stored.
-pub async fn create(tx: &mut Tx, clock: &Clock, key: NewKey<'_>) -> Result<String, KeyError> {
-    let secret = random_secret("lsk_");
-    create_with_secret(tx, clock, key, &secret).await?;
-    Ok(secret)
+/// Creates a key with a random secret.
+pub async fn create(tx: &mut Tx, clock: &Clock, key: NewKey<'_>) -> Result<CreatedKey, KeyError> {
+    let secret = SecretString::from(random_secret("lsk_"));
+    let id = create_with_secret(tx, clock, key, secret.expose_secret()).await?;
+    Ok(CreatedKey { id, secret })
 }
 
 /// Creates a key with a given secret, which was checked with [`check_not_revoked`].
@@ -236,7 +286,9 @@ pub async fn create_with_secret(
     key: NewKey<'_>,
     secret: &str,
 ) -> Result<Uuid, KeyError> {
-    check_name(key.name)?;
+    // Files with such names were accepted before.
+    let check = if key.declared { check_name } else { check_new_name };
+    check(key.name)?;
     check_permissions(key.permissions)?;
     check_secret(secret)?;
     let id = Uuid::now_v7();
@@ -251,6 +303,38 @@ pub fn check_name(name: &str) -> Result<(), KeyError> {
     let length = name.chars().count();
     let is_plain = !name.contains(char::is_control);
     if (1..=100).contains(&length) && is_plain { Ok(()) } else { Err(KeyError::Name) }
+}
+
+/// Checks the name of a new key that no file declares: commands take an id in place of a name, and a name
+/// must look as it is.
+pub fn check_new_name(name: &str) -> Result<(), KeyError> {
+    check_name(name)?;
+    let is_id = Uuid::try_parse(name).is_ok();
+    if is_id || name.contains(is_ignorable) { Err(KeyError::NewName) } else { Ok(()) }
+}
+
+/// Whether Unicode has the character as ignorable by default: invisible, or a control of direction.
+fn is_ignorable(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fff8}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
 }
 
 pub fn check_permissions(permissions: &[String]) -> Result<(), KeyError> {
@@ -286,23 +370,28 @@ pub async fn check_not_revoked(
     }
 }
 
-/// Revokes a key by its name or its id, and returns it. Processes may accept it for up to five
-/// seconds, while the database responds.
+/// Revokes the key with an id, or else with a name, and returns it as it was. `actor` is who does it, as the audit
+/// log has it. Processes may accept the key for up to five seconds, while the database responds.
 pub async fn revoke(
     tx: &mut Tx,
     clock: &Clock,
     workspace: i32,
     name_or_id: &str,
+    actor: &str,
 ) -> Result<KeyInfo, KeyError> {
+    let unknown = || KeyError::Unknown(name_or_id.to_owned());
     let id = Uuid::parse_str(name_or_id).ok();
-    let key = list(tx, Some(workspace))
-        .await?
-        .into_iter()
-        .filter(|key| key.revoked_at.is_none())
-        .find(|key| Some(key.id) == id || key.name == name_or_id)
-        .ok_or_else(|| KeyError::Unknown(name_or_id.to_owned()))?;
-    key_rows::revoke(tx, key.id, clock.now_ms()).await?;
-    Ok(key)
+    let mut keys = list(tx, Some(workspace)).await?;
+    keys.retain(|key| key.revoked_at.is_none());
+    // The name of another key may be this id.
+    let with_id = keys.iter().position(|key| Some(key.id) == id);
+    let found = with_id.or_else(|| keys.iter().position(|key| key.name == name_or_id));
+    let key = keys.swap_remove(found.ok_or_else(unknown)?);
+    if key_rows::revoke(tx, key.id, clock.now_ms(), actor).await? {
+        Ok(key)
+    } else {
+        Err(unknown())
+    }
 }
 
 #[cfg(test)]
@@ -328,5 +417,13 @@ mod tests {
         assert!(check_secret("twenty-characters-ok").is_ok());
         assert!(check_secret("twenty characters, not ok").is_err());
         assert!(check_name("").is_err());
+        assert!(check_new_name("nightly job №1 اسم").is_ok());
+        let id = "018f0000-0000-7000-8000-000000000000";
+        for name in
+            ["", id, &id.replace('-', ""), "a\u{202e}b", "a\u{200b}", "\u{2066}a", "\u{feff}a"]
+        {
+            assert!(check_new_name(name).is_err(), "{name:?}");
+        }
+        assert!(check_name(id).is_ok(), "files may declare it");
     }
 }

@@ -33,6 +33,20 @@ pub async fn segments(tx: &mut Tx, workspace: i32) -> Result<Vec<Segment>, Store
     Ok(segments)
 }
 
+/// A page of the segments of a workspace: the built-in one, then the others by name. `after` is the
+/// name and the id of the last declared segment of the page before; none for the first page.
+pub async fn page(
+    tx: &mut Tx,
+    workspace: i32,
+    after: Option<(&str, Uuid)>,
+    limit: i64,
+) -> Result<Vec<Segment>, StoreError> {
+    let mut page = if after.is_none() { vec![all_users(workspace)] } else { Vec::new() };
+    let (start, limit) = (after.unwrap_or(("", Uuid::nil())), limit - page.len() as i64);
+    page.extend(channel_rows::segments_after(tx, workspace, start, limit).await?);
+    Ok(page)
+}
+
 /// The ids and names of all segments of a workspace: the built-in one, then the others by name.
 pub async fn names(tx: &mut Tx, workspace: i32) -> Result<Vec<(Uuid, String)>, StoreError> {
     let mut names = vec![(all_users_id(workspace), ALL_USERS.to_owned())];

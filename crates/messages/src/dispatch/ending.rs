@@ -3,9 +3,7 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{
-    State, console_rows, message_rows, part_rows, rows, summary_rows, telemetry, uncertain_rows,
-};
+use super::{State, console_rows, message_rows, part_rows, rows, telemetry, uncertain_rows};
 use crate::order::Order;
 use kit::clock::format_time;
 use runtime::kinds;
@@ -76,7 +74,7 @@ pub(super) async fn settle_part(tx: &mut Tx, id: Uuid, part: i64) -> Result<(), 
 /// Keeps a record of a request that targeted a segment: `longshore console-log` lists them.
 async fn add_console_record(tx: &mut Tx, order: &Order, now: i64) -> Result<(), StoreError> {
     let Some(segment) = order.target.segment_id else { return Ok(()) };
-    let Some(summary) = summary_rows::summary(tx, order.dispatch_id).await? else { return Ok(()) };
+    let totals = part_rows::totals(tx, order.dispatch_id).await?;
     let record = json!({
         "dispatch_id": order.dispatch_id.simple().to_string(),
         "call": order.kind,
@@ -90,13 +88,13 @@ async fn add_console_record(tx: &mut Tx, order: &Order, now: i64) -> Result<(), 
         "received_at": format_time(order.accepted_at),
         "finished_at": format_time(now),
         "results": {
-            "users": summary.walked,
-            "sent": summary.messages.sent,
-            "unreachable": summary.messages.unreachable,
-            "aborted": summary.messages.aborted,
-            "failed": summary.messages.failed,
-            "bounced": summary.messages.bounced,
-            "left_out": summary.left_out,
+            "users": totals.walked,
+            "sent": totals.messages.sent,
+            "unreachable": totals.messages.unreachable,
+            "aborted": totals.messages.aborted,
+            "failed": totals.messages.failed,
+            "bounced": totals.messages.bounced,
+            "left_out": totals.left_out,
         },
     });
     console_rows::add(tx, order.workspace_id, order.dispatch_id, now, &record).await

@@ -11,7 +11,7 @@ use super::left_out::Exclusion;
 use super::message_rows::PartContext;
 use super::named::resolve;
 use super::part_rows;
-use super::recipient_rows;
+use super::past_rows;
 use super::rows::{self, Dispatch};
 use super::state::State;
 use crate::app::App;
@@ -181,8 +181,7 @@ async fn by_dispatch(
         None => match &order.target.recipients_of {
             Some(past) => {
                 let workspace = order.workspace_id;
-                let is_listed =
-                    recipient_rows::is_past_recipient(tx, workspace, past, user).await?;
+                let is_listed = past_rows::is_past_recipient(tx, workspace, past, user).await?;
                 (!is_listed).then_some(WhyNot::NotListed)
             }
             None => youngest.filter(|youngest| user > *youngest).map(|_| WhyNot::CreatedLater),

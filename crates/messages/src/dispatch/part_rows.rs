@@ -1,9 +1,10 @@
 //! The SQL of parts: their users, progress and outcomes.
 
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::left_out::LeftOut;
-use crate::dispatch::state::OutcomeCounts;
+use crate::dispatch::state::{MessageTotals, OutcomeCounts};
 use crate::order::{Named, Wave};
 use gateway::workspaces::to_json;
 use people::users::Position;
@@ -233,6 +234,36 @@ pub(super) async fn count(
     Ok(())
 }
 
+/// The counts of parts, added up: the columns of [`MessageTotals`] and [`LeftOut`].
+pub const SUMMED_COUNTS: &str = "
+    CAST(COALESCE(sum(sent), 0) AS BIGINT) AS sent,
+    CAST(COALESCE(sum(unreachable), 0) AS BIGINT) AS unreachable,
+    CAST(COALESCE(sum(aborted), 0) AS BIGINT) AS aborted,
+    CAST(COALESCE(sum(failed), 0) AS BIGINT) AS failed,
+    CAST(COALESCE(sum(bounced), 0) AS BIGINT) AS bounced,
+    CAST(COALESCE(sum(unknown), 0) AS BIGINT) AS unknown,
+    CAST(COALESCE(sum(not_in_audience), 0) AS BIGINT) AS not_in_audience,
+    CAST(COALESCE(sum(control_group), 0) AS BIGINT) AS control_group,
+    CAST(COALESCE(sum(unsubscribed), 0) AS BIGINT) AS unsubscribed,
+    CAST(COALESCE(sum(capped), 0) AS BIGINT) AS capped";
+
+/// What all parts of a dispatch did.
+pub(super) struct PartTotals {
+    /// Users who were processed.
+    pub walked: i64,
+    pub messages: MessageTotals,
+    pub left_out: LeftOut,
+}
+from_row! { PartTotals { walked } flatten { messages, left_out } }
+
+pub(super) async fn totals(tx: &mut Tx, dispatch: Uuid) -> Result<PartTotals, StoreError> {
+    let sql = AssertSqlSafe(format!(
+        "SELECT CAST(COALESCE(sum(walked), 0) AS BIGINT) AS walked, {SUMMED_COUNTS}
+         FROM dispatch_parts WHERE dispatch_id = $1"
+    ));
+    Ok(on!(tx, c => sqlx::query_as(sql).bind(dispatch).fetch_one(c).await?))
+}
+
 /// Withdraws the claims of a dispatch's parts that no worker holds. Returns the parts whose last
 /// worker stopped, and returned its claim without settling them.
 pub(super) async fn withdraw_unheld(tx: &mut Tx, dispatch: Uuid) -> Result<Vec<i64>, StoreError> {
@@ -269,5 +300,42 @@ pub(super) async fn mark_done(tx: &mut Tx, dispatch: Uuid, part: i64) -> Result<
         .bind(dispatch)
         .bind(part)
     );
+    Ok(())
+}
+
+/// The largest number of messages that a dispatch may still send after it ended early: the unsettled
+/// ones of the parts that workers hold. Each worker checks before each message that its dispatch is
+/// running, so these are the only ones that can be in flight.
+pub async fn count_in_flight(tx: &mut Tx, dispatch: Uuid) -> Result<i64, StoreError> {
+    // Counted part by part: the others may have millions of messages.
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT CAST(COALESCE(sum((
+                    SELECT count(*) FROM messages
+                    WHERE dispatch_id = $1 AND part = held.part
+                      AND state IN ('pending', 'waiting', 'cancelled'))), 0) AS BIGINT)
+         FROM (SELECT item AS part FROM claims WHERE kind = 'dispatch_part' AND job = $1
+               UNION ALL
+               SELECT named.part FROM dispatch_parts named
+               JOIN claims ON claims.kind = 'dispatch_named'
+                AND claims.job = named.claim_job AND claims.item = named.claim_item
+               WHERE named.dispatch_id = $1) AS held",
+    )
+    .bind(dispatch).fetch_one(c).await?))
+}
+
+/// After the commit of a cancellation, waits for the batches that workers are storing: their
+/// transactions began while the dispatch was running, and their messages may go out. Each of them
+/// holds its claim from its beginning. SQLite has one writer, so it has no such transactions.
+pub async fn wait_for_batches(tx: &mut Tx, dispatch: Uuid) -> Result<(), StoreError> {
+    let Tx::Postgres(tx) = tx else { return Ok(()) };
+    for sql in [
+        "SELECT 1 FROM claims WHERE kind = 'dispatch_part' AND job = $1 FOR SHARE",
+        "SELECT 1 FROM dispatch_parts named
+         JOIN claims ON claims.kind = 'dispatch_named'
+          AND claims.job = named.claim_job AND claims.item = named.claim_item
+         WHERE named.dispatch_id = $1 FOR SHARE OF claims",
+    ] {
+        sqlx::query(sql).bind(dispatch).execute(&mut **tx).await?;
+    }
     Ok(())
 }

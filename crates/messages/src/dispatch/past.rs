@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::batch::LoadedUser;
 use super::error::DispatchError;
-use super::recipient_rows;
+use super::past_rows;
 use crate::order::PastRecipients;
 use people::users::rows::{For, StoredUser, find_users};
 use store::Tx;
@@ -29,7 +29,7 @@ pub(super) async fn parts(
     workspace: i32,
     past: &PastRecipients,
 ) -> Result<i64, DispatchError> {
-    let parts = recipient_rows::parts(tx, workspace, past.dispatch_id).await?;
+    let parts = past_rows::parts(tx, workspace, past.dispatch_id).await?;
     parts.ok_or_else(|| {
         let id = past.dispatch_id.simple();
         DispatchError::Permanent(format!("the dispatch {id} was deleted"))
@@ -45,7 +45,7 @@ pub(super) async fn page(
     limit: i64,
 ) -> Result<PastPage, DispatchError> {
     parts(tx, workspace, past).await?;
-    let ids = recipient_rows::users_of_part(tx, past, part, after, limit).await?;
+    let ids = past_rows::users_of_part(tx, past, part, after, limit).await?;
     let stored = find_users(tx, workspace, &ids, For::Reading).await?;
     let known: HashSet<Uuid> = stored.iter().map(|user| user.service_id).collect();
     let read = |StoredUser { service_id, doc, .. }| LoadedUser { service_id, doc, named: None };

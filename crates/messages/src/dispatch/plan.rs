@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::error::DispatchError;
 use super::rows::{self, Plan};
-use super::{ending, job, part_rows, past, recipient_rows};
+use super::{ending, job, part_rows, past, past_rows};
 use crate::app::App;
 use crate::dispatch::state::State;
 use crate::order::{PastRecipients, Wave};
@@ -65,7 +65,7 @@ async fn parts_of_past(
     past: &PastRecipients,
 ) -> Result<PartBoundaries, DispatchError> {
     let parts = past::parts(tx, workspace, past).await?;
-    let users = recipient_rows::count_users(tx, past).await?;
+    let users = past_rows::count_users(tx, past).await?;
     let before_all = Position { slice: 0, service_id: Uuid::nil() };
     let ends = (0..parts).map(|_| before_all).collect();
     Ok(PartBoundaries { ends, users, youngest: Uuid::max() })

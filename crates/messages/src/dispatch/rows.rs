@@ -62,6 +62,33 @@ pub(super) async fn lock_state(tx: &mut Tx, id: Uuid) -> Result<Option<State>, S
     Ok(on!(tx, c => sqlx::query_scalar(sql).bind(id).fetch_optional(c).await?))
 }
 
+/// The state in a column, but `cancelling` instead of `cancelled` while a worker holds a part of the
+/// dispatch: its claim is released once none of the part's messages are in flight.
+#[macro_export]
+macro_rules! shown_state {
+    ($state:literal, $dispatch:literal) => {
+        concat!(
+            "CASE WHEN ",
+            $state,
+            " = 'cancelled'
+                  AND (EXISTS (SELECT 1 FROM claims
+                               WHERE kind = 'dispatch_part' AND job = ",
+            $dispatch,
+            ")
+                       OR EXISTS (SELECT 1 FROM dispatch_parts part
+                                  JOIN claims ON claims.kind = 'dispatch_named'
+                                   AND claims.job = part.claim_job
+                                   AND claims.item = part.claim_item
+                                  WHERE part.dispatch_id = ",
+            $dispatch,
+            ")) THEN 'cancelling' ELSE ",
+            $state,
+            " END"
+        )
+    };
+}
+pub use shown_state;
+
 /// Whether messages of a dispatch may be sent.
 pub(super) async fn is_running(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     let state: Option<State> = on!(tx, c => sqlx::query_scalar(

@@ -129,16 +129,17 @@ fn read_hash(text: &str) -> Option<Hash> {
     Some(hash)
 }
 
-/// Revokes secrets, in a database that does not know that they are revoked. Returns the keys and
-/// tokens that were valid.
+/// Revokes secrets, in a database that does not know that they are revoked. `actor` is who does it, as
+/// the audit log has it. Returns the keys and tokens that were valid.
 pub async fn restore(
     tx: &mut Tx,
     secrets: &[RevokedSecret],
+    actor: &str,
 ) -> Result<Vec<RevokedCredential>, StoreError> {
     let mut revoked = Vec::new();
     for secret in secrets {
         revoked_rows::insert(tx, secret).await?;
-        revoked.extend(revoked_rows::revoke_valid(tx, secret).await?);
+        revoked.extend(revoked_rows::revoke_valid(tx, secret, actor).await?);
     }
     Ok(revoked)
 }

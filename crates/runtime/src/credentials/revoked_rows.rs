@@ -87,12 +87,13 @@ pub(super) async fn insert(tx: &mut Tx, secret: &RevokedSecret) -> Result<(), St
 pub(super) async fn revoke_valid(
     tx: &mut Tx,
     secret: &RevokedSecret,
+    actor: &str,
 ) -> Result<Vec<RevokedCredential>, StoreError> {
     let mut revoked: Vec<RevokedCredential> = on!(&mut *tx, c => sqlx::query_as(
-        "UPDATE api_keys SET revoked_at = $2 WHERE hash = $1 AND revoked_at IS NULL
+        "UPDATE api_keys SET revoked_at = $2, revoked_by = $3 WHERE hash = $1 AND revoked_at IS NULL
          RETURNING 'key' AS kind, id, name, workspace_id",
     )
-    .bind(&secret.hash).bind(secret.revoked_at).fetch_all(c).await?);
+    .bind(&secret.hash).bind(secret.revoked_at).bind(actor).fetch_all(c).await?);
     let tokens: Vec<RevokedCredential> = on!(&mut *tx, c => sqlx::query_as(
         "UPDATE scim_tokens SET revoked_at = $2 WHERE hash = $1 AND revoked_at IS NULL
          RETURNING 'scim_token' AS kind, id, name, CAST(NULL AS INTEGER) AS workspace_id",

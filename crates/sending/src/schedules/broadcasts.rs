@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Schedule, request, rows};
+use super::rows;
 use crate::app::App;
 use content::campaigns;
 use gateway::formats::{SuccessText, Time, schema_of};
@@ -17,9 +17,6 @@ use gateway::openapi::Tag;
 use gateway::{self, Access, ApiError, Caller, Operation, Routes, time_parameter};
 use kit::clock::serialize_time;
 use messages::Timing;
-use messages::order::Order;
-use store::StoreError;
-use store::documents::parsed;
 
 const PERMISSION: &str = "messages.schedule_broadcasts";
 
@@ -92,7 +89,8 @@ async fn list(
     let declared = campaigns::stored(&mut tx, caller.workspace.id).await?;
     let mut scheduled_broadcasts = Vec::new();
     for schedule in pending {
-        let Some(id) = broadcast_id(&schedule)? else { continue };
+        let contents = schedule.contents()?;
+        let Some(id) = contents.campaign_id.filter(|_| contents.is_broadcast()) else { continue };
         let Some(campaign) = declared.iter().find(|campaign| campaign.id == id) else { continue };
         scheduled_broadcasts.push(Broadcast {
             name: campaign.name.clone(),
@@ -108,14 +106,4 @@ async fn list(
         });
     }
     Ok(axum::Json(Listed { message: SuccessText::Success, scheduled_broadcasts }))
-}
-
-/// The campaign or Canvas of a schedule to a whole segment or audience; none for other schedules.
-fn broadcast_id(schedule: &Schedule) -> Result<Option<Uuid>, StoreError> {
-    if let Some(canvas) = schedule.canvas_id {
-        let target: request::Target = parsed("schedules.request", schedule.id, &schedule.request)?;
-        return Ok(target.is_broadcast().then_some(canvas));
-    }
-    let order = Order::from_row("schedules.request", schedule.id, &schedule.request)?;
-    Ok(order.campaign_id.filter(|_| order.target.users.is_empty()))
 }

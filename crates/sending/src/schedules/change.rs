@@ -21,10 +21,9 @@ use gateway::{
 };
 use kit::clock::format_time;
 use messages::When;
-use messages::api::fill_email;
 use messages::content::Messages;
 use messages::order::Order;
-use messages::request::{self, MessageProblem};
+use messages::request::{self, MessageProblem, fill_email};
 use messages::when::{PAST, ScheduleObject};
 use runtime::audit::Change;
 use store::claims;

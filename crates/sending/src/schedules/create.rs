@@ -7,12 +7,12 @@ use uuid::Uuid;
 
 use crate::app::App;
 use content::campaigns;
+use dispatches::orders::{ScheduledMessages, Sent, campaign_messages, count_accepted};
 use gateway::idempotency::{self, Begun, Received, StoredResponse};
 use gateway::workspaces::settings;
 use gateway::{ApiError, Caller, IdempotencyKey, JsonText};
-use messages::api::{ScheduledMessages, Sent, campaign_messages, count_accepted, fill_email};
 use messages::order::Kind;
-use messages::request::{ScheduleCampaignRequest, ScheduleMessagesRequest};
+use messages::request::{ScheduleCampaignRequest, ScheduleMessagesRequest, fill_email};
 use messages::when::PAST;
 use store::claims;
 

@@ -106,11 +106,6 @@ impl Target {
         Ok(self)
     }
 
-    /// Whether no users are listed.
-    pub fn is_broadcast(&self) -> bool {
-        self.broadcast.unwrap_or_default()
-    }
-
     fn check(&self) -> Result<(), String> {
         let users = self.users()?;
         let text = match (self.broadcast.unwrap_or_default(), users.is_empty(), &self.audience) {

@@ -15,6 +15,7 @@ use super::rows::{self, Email};
 use super::{State as EmailState, postbacks, time};
 use crate::app::App;
 use content::campaigns::{self, Campaign, Kind};
+use dispatches::orders::DISPATCH_ID;
 use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::openapi::Tag;
 use gateway::workspaces::to_json;
@@ -22,7 +23,6 @@ use gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operatio
 use kit::clock::hours;
 use kit::fail_point;
 use kit::json::TreeObject;
-use messages::api::DISPATCH_ID;
 use store::StoreError;
 
 const PERMISSION: &str = "transactional.send";

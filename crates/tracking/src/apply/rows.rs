@@ -43,6 +43,20 @@ pub async fn products_page(
     .bind(workspace).bind(offset).bind(limit).fetch_all(c).await?))
 }
 
+/// Products that a workspace lists, in order, from this name on.
+pub async fn products_from(
+    tx: &mut Tx,
+    workspace: i32,
+    from: &str,
+    limit: i64,
+) -> Result<Vec<String>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT product_id FROM products WHERE workspace_id = $1 AND product_id >= $2
+         ORDER BY product_id LIMIT $3",
+    )
+    .bind(workspace).bind(from).bind(limit).fetch_all(c).await?))
+}
+
 /// How many products a workspace lists.
 pub async fn count_products(tx: &mut Tx, workspace: i32) -> Result<usize, StoreError> {
     let count: i64 = on!(tx, c => sqlx::query_scalar(

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use longshore::dispatches::{self, Filter};
+use longshore::messages::dispatch;
 use longshore::messages::dispatch::state::{OutcomeFilter, State};
-use longshore::messages::dispatch::{self, Filter};
 use longshore::messages::order::{Order, PastRecipients, Target};
 use serde_json::Value;
 use store::Store;
@@ -176,13 +177,13 @@ async fn outcomes_of_a_newer_release_are_listed(world: World) {
                                             '"outcomes":["opened"]')"#;
     on_pool!(&world.place.app.store, pool => { sqlx::query(newer).execute(pool).await.unwrap(); });
     let mut tx = world.place.app.store.snapshot().await.unwrap();
-    let listed = dispatch::list(&mut tx, &Filter::default()).await.unwrap().dispatches;
+    let listed = dispatches::list(&mut tx, &Filter::default()).await.unwrap().dispatches;
     assert_eq!(listed.len(), 2, "{listed:?}");
     let shown = listed.iter().find(|listed| listed.id == apology.dispatch_id).unwrap();
     assert_eq!(shown.audience.kind, "recipients");
     assert_eq!(shown.audience.outcomes, ["opened"]);
     let workspace = world.place.workspace;
-    let sends = dispatch::sends_to_recipients(&mut tx, workspace, order.dispatch_id, 0).await;
+    let sends = dispatches::sends_to_recipients(&mut tx, workspace, order.dispatch_id, 0).await;
     let outcomes: Vec<Vec<String>> = sends.unwrap().into_iter().map(|send| send.outcomes).collect();
     assert_eq!(outcomes, [["opened"]]);
     drop(tx);
@@ -248,7 +249,7 @@ async fn old_sends_are_deleted(mut world: World) {
     tx.commit().await.unwrap();
     dispatch::sweep::sweep(app, &CancellationToken::new()).await.unwrap();
     let mut tx = app.store.snapshot().await.unwrap();
-    assert!(dispatch::summary(&mut tx, order.dispatch_id).await.unwrap().is_none());
+    assert!(dispatches::summary(&mut tx, order.dispatch_id).await.unwrap().is_none());
     drop(tx);
     assert_eq!(world.receipts(world.service_id("u0").await).await.unwrap(), 0);
     assert_eq!(world.statistics().await[0]["sent"], 12);

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use kit::json::TreeObject;
+use longshore::dispatches::{self, DispatchSummary};
+use longshore::messages::dispatch;
 use longshore::messages::dispatch::state::State;
-use longshore::messages::dispatch::{self, DispatchSummary};
 use longshore::messages::order::{Kind, Named, Order, SubscriptionState, Target, Who};
 use longshore::users::import::{Importer, Input};
 use longshore::worker::{self, Role};
@@ -172,7 +173,7 @@ impl World {
 
     pub async fn shown(&self, order: &Order) -> DispatchSummary {
         let mut tx = self.place.app.store.snapshot().await.unwrap();
-        dispatch::summary(&mut tx, order.dispatch_id).await.unwrap().expect("a dispatch")
+        dispatches::summary(&mut tx, order.dispatch_id).await.unwrap().expect("a dispatch")
     }
 
     /// Begins an order and waits until it is done.
@@ -210,7 +211,7 @@ impl World {
 
     pub async fn statistics(&self) -> Value {
         let mut tx = self.place.app.store.snapshot().await.unwrap();
-        let found = dispatch::statistics(&mut tx, self.place.workspace, None).await.unwrap();
+        let found = dispatches::statistics(&mut tx, self.place.workspace, None).await.unwrap();
         serde_json::to_value(found).unwrap()
     }
 

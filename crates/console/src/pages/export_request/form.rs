@@ -108,11 +108,11 @@ pub struct Values {
 }
 
 impl Values {
-    /// The values of a new form.
-    pub fn first(has_control_group: bool) -> Self {
+    /// The values of a new form, for a segment if there is one.
+    pub fn first(has_control_group: bool, segment_id: String) -> Self {
         Self {
-            is_control_group: has_control_group,
-            segment_id: String::new(),
+            is_control_group: has_control_group && segment_id.is_empty(),
+            segment_id,
             fields: BTreeSet::from(["external_id".to_owned()]),
             groups: BTreeSet::new(),
             more_fields: String::new(),

@@ -12,7 +12,7 @@ use super::form::{
 use crate::error::PageError;
 use crate::page::Page;
 use crate::parts::{self, Tone, icon};
-use crate::shell::{KEY_HEADER, api, quoted};
+use crate::shell::{post, quoted};
 use exports::dry_run::{DryRun, EstimatedUsers};
 use exports::request::{MAX_USERS_PER_FILE, unknown_segment};
 use exports::{Format, destination};
@@ -398,11 +398,7 @@ fn users(users: &EstimatedUsers) -> Markup {
 /// The request of the form from a terminal.
 fn terminal(page: &Page, values: &Values) -> Markup {
     let path = if values.is_control_group { CONTROL_GROUP_PATH } else { SEGMENT_PATH };
-    let json = quoted(&values.json());
-    let curl = format!(
-        "curl -sS {} {KEY_HEADER} -H 'Content-Type: application/json' -d {json}",
-        api(page, path)
-    );
+    let curl = post(page, path, &Value::Object(values.body()));
     parts::terminal(&curl, &command(values).unwrap_or_default())
 }
 
@@ -443,7 +439,7 @@ mod tests {
 
     #[test]
     fn the_command_has_the_values_of_the_form() {
-        let mut values = Values::first(false);
+        let mut values = Values::first(false, String::new());
         values.segment_id = "s".into();
         values.callback = "https://a.example/$(rm -rf ~)".into();
         values.users_per_file = "7".into();

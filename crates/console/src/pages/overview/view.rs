@@ -8,9 +8,9 @@ use crate::page::Page;
 use crate::pages::exports::labels;
 use crate::parts::{self, icon};
 use crate::rights::Right;
+use dispatches::RecentTotals;
 use exports::State;
 use exports::overview::ListedExport;
-use messages::dispatch::RecentTotals;
 
 /// The whole page; `past` are the charts of the last 24 hours.
 pub(super) fn page(page: &Page, overview: &Overview, past: &Markup) -> Markup {

@@ -6,8 +6,9 @@ use maud::{Markup, html};
 
 use crate::page::Page;
 use crate::parts::{self, Tone};
+use dispatches::{DispatchAudience, DispatchSummary};
 use gateway::workspaces::Channel;
-use messages::dispatch::{DispatchAudience, DispatchSummary, MessageOutcome, OutcomeFilter, State};
+use messages::dispatch::{MessageOutcome, OutcomeFilter, State};
 use messages::order::Kind;
 use uuid::Uuid;
 

@@ -10,8 +10,9 @@ use url::form_urlencoded;
 use uuid::Uuid;
 
 use crate::page::Page;
+use dispatches::{Filter, ListPosition};
 use gateway::paging::{self, CURSOR};
-use messages::dispatch::{Filter, ListPosition, State};
+use messages::dispatch::State;
 
 /// The view that an address selects.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -15,9 +15,10 @@ use crate::page::Page;
 use crate::parts;
 use crate::rights::Right;
 use crate::shell::{KEY_HEADER, api, quoted};
+use dispatches::api::recipients::{self, Recipient, Request};
+use dispatches::{DispatchSummary, RecipientPosition};
 use gateway::paging::{self, CURSOR};
-use messages::dispatch::{DispatchSummary, OutcomeFilter, RecipientPosition};
-use messages::dispatches::recipients::{self, Recipient, Request};
+use messages::dispatch::OutcomeFilter;
 use runtime::audit::Change;
 
 /// Messages on a page.
@@ -204,23 +205,9 @@ fn row(page: &Page, recipient: &Recipient) -> Markup {
 }
 
 fn pager(page: &Page, listed: &Listed) -> Markup {
-    html! {
-        @if !listed.is_first || listed.next.is_some() {
-            nav.pager aria-label="Pages" {
-                span {}
-                span.actions {
-                    @if !listed.is_first {
-                        a.button href=(address(page, listed, listed.outcome, None)) { "First" }
-                    }
-                    @if let Some(next) = &listed.next {
-                        a.button href=(address(page, listed, listed.outcome, Some(next))) rel="next" {
-                            "Next"
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let first = (!listed.is_first).then(|| address(page, listed, listed.outcome, None));
+    let next = listed.next.as_ref().map(|next| address(page, listed, listed.outcome, Some(next)));
+    parts::key_pager("", first.as_deref(), next.as_deref())
 }
 
 /// The same list from a terminal.

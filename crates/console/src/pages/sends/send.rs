@@ -18,11 +18,10 @@ use crate::error::PageError;
 use crate::page::Page;
 use crate::pages::exports::update;
 use crate::parts;
+use dispatches::api::status::{CancelError, cancel_dispatch, may_still_be_sent};
+use dispatches::{CountedOutcomes, DispatchSummary, MAX_SCANNED_MESSAGES, Reason};
 use gateway::ApiError;
-use messages::dispatch::{
-    self, CountedOutcomes, DispatchSummary, MAX_SCANNED_MESSAGES, MessageOutcome, Reason,
-};
-use messages::dispatches::status::{CancelError, cancel_dispatch, may_still_be_sent};
+use messages::dispatch::{self, MessageOutcome};
 use store::{StoreError, Tx};
 
 /// Messages that a page counts unasked, in some hundredths of a second.
@@ -73,12 +72,12 @@ impl Shown {
     ) -> Result<Option<Self>, StoreError> {
         let max = if is_full { MAX_SCANNED_MESSAGES } else { QUICKLY_COUNTED };
         let mut tx = app.request_queue.snapshot().await?;
-        let send = dispatch::summary_of_workspace(&mut tx, workspace, id).await?;
+        let send = dispatches::summary_of_workspace(&mut tx, workspace, id).await?;
         let Some(send) = send else { return Ok(None) };
         let ended_early = send.state.is_early_end();
-        let outcomes = dispatch::count_outcomes(&mut tx, id, ended_early, max).await?;
+        let outcomes = dispatches::count_outcomes(&mut tx, id, ended_early, max).await?;
         let may_still_be_sent = may_still_be_sent(&mut tx, id, send.state).await?;
-        let reasons = dispatch::reasons(&mut tx, id, max).await?;
+        let reasons = dispatches::reasons(&mut tx, id, max).await?;
         tx.commit().await?;
         Ok(Some(Self { send, outcomes, may_still_be_sent, reasons, is_full }))
     }
@@ -117,7 +116,7 @@ pub(super) async fn own_send(
     path: &SendPath,
 ) -> Result<DispatchSummary, PageError> {
     let workspace = page.workspace()?.id;
-    dispatch::summary_of_workspace(tx, workspace, path.id()?).await?.ok_or(PageError::NotFound)
+    dispatches::summary_of_workspace(tx, workspace, path.id()?).await?.ok_or(PageError::NotFound)
 }
 
 /// `GET /w/{workspace}/sends/{dispatch_id}`.

@@ -9,15 +9,13 @@ use maud::{Markup, html};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{
-    Identified, UserPath, checked_id, curl, identify, merged_page, nobody_page, record_view,
-};
+use super::{Identified, UserPath, checked_id, identify, merged_page, nobody_page, record_view};
 use crate::error::PageError;
 use crate::form::Form;
 use crate::page::Page;
 use crate::parts::{self, Tone, icon};
 use crate::rights::Right;
-use crate::shell::quoted;
+use crate::shell::{post, quoted};
 use gateway::ApiError;
 use people::users::find::FindError;
 use people::users::rows::{For, StoredUser};
@@ -210,7 +208,7 @@ fn confirmation(page: &Page, user: &StoredUser, errors: &BTreeMap<String, String
 fn terminal(page: &Page, id: Uuid) -> Markup {
     let workspace = page.workspace_if_any().map_or("", |workspace| &workspace.name);
     parts::terminal(
-        &curl(page, "/users/delete", &json!({ "service_ids": [id] })),
+        &post(page, "/users/delete", &json!({ "service_ids": [id] })),
         &format!("longshore users delete {id} --workspace {}", quoted(workspace)),
     )
 }

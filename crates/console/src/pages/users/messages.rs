@@ -12,15 +12,14 @@ use url::form_urlencoded;
 use uuid::Uuid;
 
 use super::{
-    Identified, Tab, UserPath, checked_id, curl, head, identify, merged_page, nobody_page,
-    record_view,
+    Identified, Tab, UserPath, checked_id, head, identify, merged_page, nobody_page, record_view,
 };
 use crate::error::PageError;
 use crate::page::Page;
 use crate::pages::first_rows;
 use crate::parts::{self, Tone, icon};
 use crate::rights::Right;
-use crate::shell::quoted;
+use crate::shell::{post, quoted};
 use gateway::paging;
 use gateway::workspaces::Channel;
 use messages::dispatch::{Explanation, MessageOutcome};
@@ -276,5 +275,5 @@ fn terminal(page: &Page, listed: &Listed) -> Markup {
         body["dispatch_id"] = Value::String(dispatch.simple().to_string());
         command += &format!(" --dispatch {} --why", dispatch.simple());
     }
-    parts::terminal(&curl(page, "/users/messages", &body), &command)
+    parts::terminal(&post(page, "/users/messages", &body), &command)
 }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::record::Shown;
 use crate::page::Page;
-use crate::parts::{self, Tone};
+use crate::parts::{self, Tone, json_text, json_value};
 use kit::clock::parse_time;
 use kit::json::{self, JsonFields};
 use people::users::consent::{Consent, Topic, UNSUBSCRIBED};
@@ -182,7 +182,7 @@ fn about(page: &Page, shown: &Shown, profile: &Profile) -> Markup {
         let Some(json) = profile.get(field) else { continue };
         facts.push((name, plain_or_time(page, field, json)));
     }
-    let created = profile.get(Field::CreatedAt).map(text);
+    let created = profile.get(Field::CreatedAt).map(json_text);
     let created = created.and_then(|text| parse_time(&text).ok());
     let created = created.unwrap_or_else(|| service_id::millis(&shown.user.service_id));
     facts.push(("Created", page.time(created)));
@@ -191,7 +191,7 @@ fn about(page: &Page, shown: &Shown, profile: &Profile) -> Markup {
 }
 
 fn plain_or_time(page: &Page, field: Field, json: &str) -> Markup {
-    let text = text(json);
+    let text = json_text(json);
     let is_time = matches!(
         field,
         Field::DateOfFirstSession | Field::DateOfLastSession | Field::UninstalledAt
@@ -199,31 +199,6 @@ fn plain_or_time(page: &Page, field: Field, json: &str) -> Markup {
     match parse_time(&text) {
         Ok(at) if is_time => page.time(at),
         _ => parts::name(&text),
-    }
-}
-
-/// A value as people read it: a string without its quotes, anything else as JSON.
-fn text(json: &str) -> Cow<'_, str> {
-    match json::parse::<json::Text<'_>>(json) {
-        Ok(json::Text(text)) => text,
-        Err(_) => json.into(),
-    }
-}
-
-/// A value that may be long: its beginning, and the whole of it on request.
-fn value(json: &str) -> Markup {
-    let text = text(json);
-    let shown = parts::cut(&text);
-    html! {
-        @if shown.len() == text.len() {
-            bdi { (shown) }
-        } @else {
-            details.long {
-                summary { bdi { (shown) } " " span.link { "Show all" } }
-                // It scrolls, also with the keyboard.
-                pre.code dir="auto" tabindex="0" { (text) }
-            }
-        }
     }
 }
 
@@ -243,7 +218,7 @@ pub fn custom_attributes(profile: &Profile) -> Markup {
                     @for (name, json) in fields {
                         tr {
                             td.c-full { (parts::name(name)) }
-                            td.c-full { (value(json.get())) }
+                            td.c-full { (json_value(json.get())) }
                         }
                     }
                 }
@@ -342,7 +317,7 @@ fn objects(page: &Page, title: &str, columns: &[(&str, &str)], json: Option<&str
 }
 
 fn object_field(page: &Page, name: &str, json: &str) -> Markup {
-    let text = text(json);
+    let text = json_text(json);
     match parse_time(&text) {
         Ok(at) if name.ends_with("_used") => page.time(at),
         _ => parts::name(&text),

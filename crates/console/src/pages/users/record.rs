@@ -9,14 +9,14 @@ use uuid::Uuid;
 
 use super::activity::{self, ActivityView};
 use super::{
-    Identified, Tab, UserPath, checked_id, curl, head, identify, merged_page, nobody_page, profile,
+    Identified, Tab, UserPath, checked_id, head, identify, merged_page, nobody_page, profile,
     record_view,
 };
 use crate::error::PageError;
 use crate::page::Page;
 use crate::parts::{self, Tone};
 use crate::rights::Right;
-use crate::shell::quoted;
+use crate::shell::{post, quoted};
 use gateway::paging;
 use gateway::workspaces::{self, ControlGroup};
 use people::users::activity::timeline::Key;
@@ -127,7 +127,7 @@ fn actions(page: &Page, id: Uuid) -> Markup {
 fn terminal(page: &Page, id: Uuid) -> Markup {
     let workspace = page.workspace_if_any().map_or("", |workspace| &workspace.name);
     parts::terminal(
-        &curl(page, "/users/export/ids", &json!({ "service_ids": [id] })),
+        &post(page, "/users/export/ids", &json!({ "service_ids": [id] })),
         &format!("longshore users show {id} --workspace {}", quoted(workspace)),
     )
 }

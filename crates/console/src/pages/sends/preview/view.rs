@@ -10,7 +10,7 @@ use super::{CAMPAIGN, Errors, PROPERTIES, Rendered, USER, Values};
 use crate::page::Page;
 use crate::pages::sends::labels;
 use crate::parts::{self, Tone, icon};
-use crate::shell::{KEY_HEADER, api, quoted};
+use crate::shell::{post, quoted};
 use gateway::workspaces::Channel;
 use messages::preview::Preview;
 
@@ -281,12 +281,7 @@ fn terminal(page: &Page, values: &Values) -> Markup {
             body[name] = object;
         }
     }
-    let curl = format!(
-        "curl -sS {} {KEY_HEADER} -H 'Content-Type: application/json' -d {}",
-        api(page, "/templates/preview"),
-        quoted(&body.to_string())
-    );
-    parts::terminal(&curl, &command)
+    parts::terminal(&post(page, "/templates/preview", &body), &command)
 }
 
 #[cfg(test)]

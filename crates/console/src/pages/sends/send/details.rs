@@ -8,7 +8,8 @@ use crate::pages::sends::{labels, recipients};
 use crate::parts::{self, Tone, icon};
 use crate::rights::Right;
 use crate::shell::{KEY_HEADER, api};
-use messages::dispatch::{MAX_COUNTED_MESSAGES, MessageOutcome, OutcomeFilter, Reason, State};
+use dispatches::{MAX_COUNTED_MESSAGES, Reason};
+use messages::dispatch::{MessageOutcome, OutcomeFilter, State};
 use messages::order::Kind;
 
 /// The part of the page that is updated while the send runs: everything.

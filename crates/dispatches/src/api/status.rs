@@ -11,11 +11,12 @@ use uuid::Uuid;
 
 use super::list::{self, Dispatch};
 use super::{DispatchId, TAG, UNKNOWN, id_in_path, own_dispatch};
-use crate::app::App;
-use crate::dispatch::state::State;
-use crate::dispatch::{self, DispatchSummary, MAX_SCANNED_MESSAGES, MessageOutcome};
+use crate::{DispatchSummary, MAX_SCANNED_MESSAGES, summary_of_workspace};
 use gateway::workspaces::Channel;
 use gateway::{self, Access, ApiError, Caller, NoFields, Operation, Recording, Routes};
+use messages::app::App;
+use messages::dispatch::state::State;
+use messages::dispatch::{self, MessageOutcome};
 use runtime::audit::Change;
 use store::{StoreError, Tx};
 
@@ -148,7 +149,7 @@ async fn check_can_be_cancelled(
     workspace: i32,
     id: Uuid,
 ) -> Result<State, CancelError> {
-    let found = dispatch::summary_of_workspace(tx, workspace, id).await?;
+    let found = summary_of_workspace(tx, workspace, id).await?;
     match found.ok_or(CancelError::Unknown)?.state {
         state @ (State::Done | State::Failed) => Err(CancelError::Ended(state)),
         state => Ok(state),
@@ -239,7 +240,7 @@ impl Status {
     async fn read(tx: &mut Tx, found: DispatchSummary) -> Result<Self, ApiError> {
         let (id, state) = (found.id, found.state);
         let ended_early = state.is_early_end();
-        let counts = dispatch::count_outcomes(tx, id, ended_early, MAX_SCANNED_MESSAGES).await?;
+        let counts = crate::count_outcomes(tx, id, ended_early, MAX_SCANNED_MESSAGES).await?;
         let may_have_been_sent = counts.as_ref().map(|counts| counts.may_have_been_sent);
         let may_have_been_sent =
             may_have_been_sent.filter(|_| !matches!(state, State::Planning | State::Running));
@@ -250,9 +251,9 @@ impl Status {
             outcomes
         });
         let may_still_be_sent = may_still_be_sent(tx, id, state).await?;
-        let reasons = dispatch::reasons(tx, id, MAX_SCANNED_MESSAGES).await?;
+        let reasons = crate::reasons(tx, id, MAX_SCANNED_MESSAGES).await?;
         let reasons = reasons.into_iter().filter_map(|found| {
-            let dispatch::Reason { channel, state, reason, messages, .. } = found;
+            let crate::Reason { channel, state, reason, messages, .. } = found;
             let outcome = MessageOutcome::from_row(&state, ended_early)?;
             Some(Reason { channel, outcome, reason, messages })
         });

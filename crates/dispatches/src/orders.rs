@@ -1,4 +1,7 @@
-//! `POST /messages/send` and `POST /campaigns/trigger/send`.
+//! `POST /messages/send` and `POST /campaigns/trigger/send`, and what schedules have in common with
+//! them.
+
+mod live_activity;
 
 use axum::Extension;
 use axum::extract::State;
@@ -10,23 +13,22 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::order::Kind;
-use super::recipient::Members;
-use super::request::{
-    self, ARCHIVED_CAMPAIGN, CheckedSend, INVALID_CAMPAIGN, MessageProblem, NO_MESSAGE,
-    PAUSED_CAMPAIGN, ScheduleCampaignRequest, ScheduleMessagesRequest, SendRequest, TriggerRequest,
-    UNKNOWN_SEGMENT,
-};
-use super::when::PAST;
-use super::{dispatches, live_activity, preview};
-use crate::app::App;
 use content::campaigns;
 use gateway::formats::{Errors, SuccessText};
 use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::openapi::Tag;
-use gateway::workspaces::email_templates::{self, EMAIL_TEMPLATE_ID};
-use gateway::workspaces::{Channel, settings, template_rows};
+use gateway::workspaces::email_templates::EMAIL_TEMPLATE_ID;
+use gateway::workspaces::{Channel, settings};
 use gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes};
+use messages::app::App;
+use messages::order::Kind;
+use messages::recipient::Members;
+use messages::request::{
+    self, ARCHIVED_CAMPAIGN, CheckedSend, INVALID_CAMPAIGN, MessageProblem, NO_MESSAGE,
+    PAUSED_CAMPAIGN, ScheduleCampaignRequest, ScheduleMessagesRequest, SendRequest, TriggerRequest,
+    UNKNOWN_SEGMENT, fill_email,
+};
+use messages::when::PAST;
 
 const SEND: &str = "messages.send";
 const TRIGGER: &str = "campaigns.trigger.send";
@@ -43,7 +45,7 @@ pub const DISPATCH_ID: &str = "^[0-9a-f]{32}$";
 /// The campaign in the examples.
 const CAMPAIGN: &str = "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60";
 
-/// The routes of messages.
+/// The routes that send to users.
 pub fn routes() -> Routes<App> {
     let route = |permission, endpoint: Endpoint| {
         gateway::protected(permission, post(send).layer(Extension(endpoint)))
@@ -51,9 +53,7 @@ pub fn routes() -> Routes<App> {
     Routes::new()
         .route("/messages/send", route(SEND, Endpoint::Send), [describe_send()])
         .route("/campaigns/trigger/send", route(TRIGGER, Endpoint::Trigger), [describe_trigger()])
-        .merge(live_activity::api::routes())
-        .merge(preview::routes())
-        .merge(dispatches::routes())
+        .merge(live_activity::routes())
 }
 
 fn describe_send() -> Operation {
@@ -262,20 +262,6 @@ pub async fn campaign_messages(
         }
         _ => None,
     })
-}
-
-/// Fills the email object of a request from its email template. An object with an unknown template
-/// stays as it is, and is rejected when it is read.
-pub async fn fill_email(app: &App, workspace: i32, members: &mut Members) -> Result<(), ApiError> {
-    let messages = members.get_mut("messages");
-    let email = messages.and_then(|messages| messages.get_mut(Channel::Email.name()));
-    let Some(email) = email.and_then(Value::as_object_mut) else { return Ok(()) };
-    let Some(id) = email_templates::template_id(email) else { return Ok(()) };
-    let mut tx = app.request_queue.snapshot().await?;
-    if let Some(template) = template_rows::email_template(&mut tx, workspace, id).await? {
-        template.fill(email);
-    }
-    Ok(())
 }
 
 /// The response to an accepted send.

@@ -11,9 +11,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::request::StartRequest;
-use crate::app::App;
-use crate::request::UNKNOWN_SEGMENT;
 use gateway::error::ErrorMessage;
 use gateway::formats::Success;
 use gateway::idempotency::{Begun, Received, StoredResponse};
@@ -22,6 +19,9 @@ use gateway::workspaces::settings;
 use gateway::{
     self, Access, ApiError, Caller, Code, IdempotencyKey, JsonText, Operation, Routes, idempotency,
 };
+use messages::app::App;
+use messages::live_activity::request::StartRequest;
+use messages::request::UNKNOWN_SEGMENT;
 
 const PERMISSION: &str = "messages.live_activity.start";
 

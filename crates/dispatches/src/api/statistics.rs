@@ -13,12 +13,13 @@ use uuid::Uuid;
 
 use super::TAG;
 use super::list::MessageCounts;
-use crate::app::App;
-use crate::dispatch::{self, LeftOut, MAX_SUMMED_DISPATCHES, SendTotals};
+use crate::statistics_rows::{self, MAX_SUMMED_DISPATCHES, SendTotals};
 use content::campaigns;
 use gateway::formats::SuccessText;
 use gateway::workspaces::Channel;
 use gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter, time_range};
+use messages::app::App;
+use messages::dispatch::LeftOut;
 
 const PERMISSION: &str = "campaigns.statistics";
 
@@ -87,12 +88,12 @@ async fn statistics(
     };
     let _turn = app.count_turns.wait(workspace).await?;
     let mut tx = app.request_queue.snapshot().await?;
-    let variations = dispatch::statistics(&mut tx, workspace, Some(id)).await?;
+    let variations = statistics_rows::statistics(&mut tx, workspace, Some(id)).await?;
     // A deleted campaign still has its statistics, and a new one has none yet.
     if variations.is_empty() && campaigns::by_id(&mut tx, workspace, id).await?.is_none() {
         return Err(unknown());
     }
-    let totals = dispatch::send_totals(&mut tx, (workspace, id), accepted).await?;
+    let totals = statistics_rows::send_totals(&mut tx, (workspace, id), accepted).await?;
     Ok(axum::Json(Statistics {
         message: SuccessText::Success,
         variations: variations.into_iter().map(Variation::from).collect(),
@@ -140,8 +141,8 @@ struct Dispatches {
     messages: MessageCounts,
 }
 
-impl From<dispatch::Statistics> for Variation {
-    fn from(statistics: dispatch::Statistics) -> Self {
+impl From<statistics_rows::Statistics> for Variation {
+    fn from(statistics: statistics_rows::Statistics) -> Self {
         Self {
             message_variation_id: Some(statistics.variation_id).filter(|id| !id.is_empty()),
             channel: statistics.channel,

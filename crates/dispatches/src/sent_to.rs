@@ -31,7 +31,7 @@ pub struct DispatchAudience {
     pub outcomes: Vec<String>,
 }
 
-/// [`PastRecipients`](crate::order::PastRecipients) to show, also if a newer release wrote outcomes
+/// [`PastRecipients`](messages::order::PastRecipients) to show, also if a newer release wrote outcomes
 /// that this one does not know.
 #[derive(Debug, Deserialize)]
 pub(super) struct ShownRecipients {

@@ -12,13 +12,15 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{DispatchId, TAG, id_in_path, own_dispatch};
-use crate::app::App;
-use crate::dispatch::state::State;
-use crate::dispatch::{self, MessageOutcome, OutcomeFilter, RecipientMessage, RecipientPosition};
+use crate::RecipientPosition;
+use crate::recipient_rows::{self, RecipientMessage};
 use gateway::paging::{self, MAX_PAGE, Paging};
 use gateway::workspaces::Channel;
 use gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter};
 use kit::clock::{serialize_optional_time, serialize_time};
+use messages::app::App;
+use messages::dispatch::state::State;
+use messages::dispatch::{MessageOutcome, OutcomeFilter};
 use people::users::rows::{For, find_users};
 use store::{StoreError, Tx};
 
@@ -93,7 +95,7 @@ pub async fn page(
 ) -> Result<(Vec<Recipient>, Option<RecipientPosition>), StoreError> {
     let ended_early = state.is_early_end();
     let filter = (request.outcomes.as_slice(), ended_early);
-    let page = dispatch::recipients(tx, dispatch, filter, request.after, request.limit).await?;
+    let page = recipient_rows::page(tx, dispatch, filter, request.after, request.limit).await?;
     let ids: Vec<Uuid> = page.messages.iter().map(|message| message.service_id).collect();
     let users = find_users(tx, workspace, &ids, For::ReadingKeys).await?;
     let names: HashMap<Uuid, String> =

@@ -6,13 +6,12 @@ use serde::{Deserialize, Serialize};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::left_out::LeftOut;
-use super::sent_by::DispatchChannels;
-use super::sent_to::DispatchAudience;
-use super::state::{MessageTotals, State};
-use super::uncertain_rows::MAY_HAVE_BEEN_SENT;
-use crate::order::Kind;
+use crate::sent_by::DispatchChannels;
+use crate::sent_to::DispatchAudience;
 use kit::clock::{serialize_optional_time, serialize_time};
+use messages::dispatch::state::{MessageTotals, State};
+use messages::dispatch::{LeftOut, MAY_HAVE_BEEN_SENT, shown_state};
+use messages::order::Kind;
 use store::{StoreError, Tx, from_row, on};
 
 /// Maximum number of dispatches that one page reads: few of a workspace may be in the state.
@@ -71,33 +70,6 @@ impl DispatchSummary {
         self.campaign.clone().or_else(|| self.campaign_id.map(|id| id.to_string()))
     }
 }
-
-/// The state in a column, but `cancelling` instead of `cancelled` while a worker holds a part of the
-/// dispatch: its claim is released once none of the part's messages are in flight.
-#[macro_export]
-macro_rules! shown_state {
-    ($state:literal, $dispatch:literal) => {
-        concat!(
-            "CASE WHEN ",
-            $state,
-            " = 'cancelled'
-                  AND (EXISTS (SELECT 1 FROM claims
-                               WHERE kind = 'dispatch_part' AND job = ",
-            $dispatch,
-            ")
-                       OR EXISTS (SELECT 1 FROM dispatch_parts part
-                                  JOIN claims ON claims.kind = 'dispatch_named'
-                                   AND claims.job = part.claim_job
-                                   AND claims.item = part.claim_item
-                                  WHERE part.dispatch_id = ",
-            $dispatch,
-            ")) THEN 'cancelling' ELSE ",
-            $state,
-            " END"
-        )
-    };
-}
-pub use shown_state;
 
 /// The query for the dispatches of a table that match a condition, as [`DispatchSummary`].
 fn summaries_sql(tx: &Tx, table: &str, condition: &str) -> AssertSqlSafe<String> {

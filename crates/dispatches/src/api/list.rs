@@ -10,16 +10,17 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{EXAMPLE, TAG};
-use crate::api::DISPATCH_ID;
-use crate::app::App;
-use crate::dispatch::state::{MessageTotals, State};
-use crate::dispatch::{self, DispatchAudience, DispatchSummary, Filter, LeftOut, ListPosition};
-use crate::order::Kind;
+use crate::orders::DISPATCH_ID;
+use crate::{DispatchAudience, DispatchSummary, Filter, ListPosition};
 use gateway::formats::schema_of;
 use gateway::paging::{self, MAX_PAGE, Paging};
 use gateway::workspaces::Channel;
 use gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter, time_range};
 use kit::clock::{serialize_optional_time, serialize_time};
+use messages::app::App;
+use messages::dispatch::LeftOut;
+use messages::dispatch::state::{MessageTotals, State};
+use messages::order::Kind;
 
 const PERMISSION: &str = "messages.dispatches.list";
 
@@ -91,7 +92,7 @@ async fn list(
     let filter = read(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
     let filter = Filter { workspace: Some(caller.workspace.id), ..filter };
     let mut tx = app.request_queue.snapshot().await?;
-    let page = dispatch::list(&mut tx, &filter).await?;
+    let page = crate::list(&mut tx, &filter).await?;
     Ok(axum::Json(Page {
         next_cursor: page.next.as_ref().map(paging::cursor),
         dispatches: page.dispatches.into_iter().map(Dispatch::from).collect(),

@@ -11,13 +11,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{DispatchId, TAG, id_in_path, unknown};
-use crate::api::{Sent, count_accepted, describe_message_errors, fill_email};
-use crate::app::App;
-use crate::dispatch::state::State;
-use crate::dispatch::{self, DispatchSummary};
-use crate::order::{Kind, Order};
-use crate::recipient::Members;
-use crate::request::{CheckedSend, RecipientsSendRequest};
+use crate::orders::{Sent, count_accepted, describe_message_errors};
+use crate::{DispatchSummary, summary_of_workspace};
 use content::campaigns;
 use gateway::idempotency::{self, Begun, Received, StoredResponse};
 use gateway::workspaces::settings;
@@ -25,6 +20,12 @@ use gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Recording, Routes,
 };
 use kit::fail_point;
+use messages::app::App;
+use messages::dispatch;
+use messages::dispatch::state::State;
+use messages::order::{Kind, Order};
+use messages::recipient::Members;
+use messages::request::{CheckedSend, RecipientsSendRequest, fill_email};
 use runtime::audit::{self, Change, Entry};
 use store::Tx;
 
@@ -133,7 +134,7 @@ pub async fn send_once(
     };
     // After the stored response: a body that was valid for it may be invalid now.
     let checked = checked?;
-    let past = dispatch::summary_of_workspace(&mut turn.tx, workspace, dispatch).await?;
+    let past = summary_of_workspace(&mut turn.tx, workspace, dispatch).await?;
     let past = past.ok_or_else(unknown)?;
     let received = Received { id: Uuid::now_v7(), at: app.clock.now_ms() };
     let order = checked.order(Kind::Send, received, workspace, request_id);

@@ -20,11 +20,11 @@ use axum::http::request::Parts;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::api::DISPATCH_ID;
-use crate::app::App;
-use crate::dispatch::{self, DispatchSummary};
+use crate::DispatchSummary;
+use crate::orders::DISPATCH_ID;
 use gateway::openapi::Tag;
 use gateway::{ApiError, Caller, Operation, Routes};
+use messages::app::App;
 use store::Tx;
 
 const TAG: Tag = Tag {
@@ -78,5 +78,5 @@ fn unknown() -> ApiError {
 
 /// The caller's dispatch; one of another workspace is unknown.
 async fn own_dispatch(tx: &mut Tx, caller: &Caller, id: Uuid) -> Result<DispatchSummary, ApiError> {
-    dispatch::summary_of_workspace(tx, caller.workspace.id, id).await?.ok_or_else(unknown)
+    crate::summary_of_workspace(tx, caller.workspace.id, id).await?.ok_or_else(unknown)
 }

@@ -2,7 +2,7 @@
 
 use sqlx::AssertSqlSafe;
 
-use super::state::MessageTotals;
+use messages::dispatch::state::MessageTotals;
 use store::{StoreError, Tx, from_row, on};
 
 /// How many of the latest dispatches are read, and how many of their parts, so that no history and

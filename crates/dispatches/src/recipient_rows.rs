@@ -1,5 +1,5 @@
-//! The SQL of a dispatch's recipients: its messages by outcome, in pages, and as the users of a later
-//! dispatch.
+//! The SQL of a dispatch's recipients: its messages by outcome, in pages, and the later dispatches to
+//! them.
 
 use std::fmt;
 
@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::sent_to::ShownRecipients;
-use super::state::{MessageOutcome, OutcomeFilter};
-use super::uncertain_rows::MAY_HAVE_BEEN_SENT;
-use crate::order::{Kind, PastRecipients};
+use crate::sent_to::ShownRecipients;
 use gateway::workspaces::Channel;
+use messages::dispatch::{
+    MAY_HAVE_BEEN_SENT, MessageOutcome, OutcomeFilter, order_field, outcome_condition,
+};
+use messages::order::Kind;
 use store::{StoreError, Tx, from_row, on};
 
 /// Maximum number of parts that one page reads: few messages of a large dispatch may have the
@@ -104,7 +105,7 @@ pub async fn page(
     limit: i64,
 ) -> Result<RecipientPage, StoreError> {
     let filters = if filters.is_empty() { &OutcomeFilter::ALL[..] } else { filters };
-    let is_selected = condition(filters, ended_early);
+    let is_selected = outcome_condition(filters, ended_early);
     // Part by part, because the index is by parts: none has too many messages to sort.
     let sql = format!(
         "SELECT part, service_id, channel, state, attempts, created_at, next_at, sent_at, reason,
@@ -134,22 +135,6 @@ pub async fn page(
         after = RecipientPosition { part, ..RecipientPosition::START };
     }
     Ok(RecipientPage { messages, next: Some(after) })
-}
-
-/// Whether one of the filters selects a message, as a condition on its row.
-fn condition(filters: &[OutcomeFilter], ended_early: bool) -> String {
-    let outcomes = filters.iter().filter_map(|filter| filter.outcome());
-    let states = outcomes.flat_map(|outcome| outcome.row_states(ended_early));
-    let mut states: Vec<String> = states.map(|state| format!("'{state}'")).collect();
-    if states.is_empty() {
-        states.push("NULL".to_owned());
-    }
-    let states = format!("state IN ({})", states.join(", "));
-    if filters.contains(&OutcomeFilter::MayHaveBeenSent) {
-        format!("({states} OR {MAY_HAVE_BEEN_SENT})")
-    } else {
-        states
-    }
 }
 
 /// Number of a dispatch's messages by outcome.
@@ -190,68 +175,6 @@ pub async fn count_outcomes(
     }))
 }
 
-/// The largest number of messages that a dispatch may still send after it ended early: the unsettled
-/// ones of the parts that workers hold. Each worker checks before each message that its dispatch is
-/// running, so these are the only ones that can be in flight.
-pub async fn count_in_flight(tx: &mut Tx, dispatch: Uuid) -> Result<i64, StoreError> {
-    // Counted part by part: the others may have millions of messages.
-    Ok(on!(tx, c => sqlx::query_scalar(
-        "SELECT CAST(COALESCE(sum((
-                    SELECT count(*) FROM messages
-                    WHERE dispatch_id = $1 AND part = held.part
-                      AND state IN ('pending', 'waiting', 'cancelled'))), 0) AS BIGINT)
-         FROM (SELECT item AS part FROM claims WHERE kind = 'dispatch_part' AND job = $1
-               UNION ALL
-               SELECT named.part FROM dispatch_parts named
-               JOIN claims ON claims.kind = 'dispatch_named'
-                AND claims.job = named.claim_job AND claims.item = named.claim_item
-               WHERE named.dispatch_id = $1) AS held",
-    )
-    .bind(dispatch).fetch_one(c).await?))
-}
-
-/// After the commit of a cancellation, waits for the batches that workers are storing: their
-/// transactions began while the dispatch was running, and their messages may go out. Each of them
-/// holds its claim from its beginning. SQLite has one writer, so it has no such transactions.
-pub async fn wait_for_batches(tx: &mut Tx, dispatch: Uuid) -> Result<(), StoreError> {
-    let Tx::Postgres(tx) = tx else { return Ok(()) };
-    for sql in [
-        "SELECT 1 FROM claims WHERE kind = 'dispatch_part' AND job = $1 FOR SHARE",
-        "SELECT 1 FROM dispatch_parts named
-         JOIN claims ON claims.kind = 'dispatch_named'
-          AND claims.job = named.claim_job AND claims.item = named.claim_item
-         WHERE named.dispatch_id = $1 FOR SHARE OF claims",
-    ] {
-        sqlx::query(sql).bind(dispatch).execute(&mut **tx).await?;
-    }
-    Ok(())
-}
-
-// Recipients of an earlier dispatch ----------------------------------------------------------
-
-/// Number of parts of a workspace's dispatch; none if it does not exist.
-pub(super) async fn parts(
-    tx: &mut Tx,
-    workspace: i32,
-    dispatch: Uuid,
-) -> Result<Option<i64>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_scalar(
-        "SELECT parts FROM dispatches WHERE workspace_id = $1 AND id = $2",
-    )
-    .bind(workspace).bind(dispatch).fetch_optional(c).await?))
-}
-
-/// A field of a column with an order, in SQL.
-fn order_field(tx: &Tx, path: &[&str]) -> String {
-    // PostgreSQL reads no JSON with a NUL character, which a message may have.
-    if tx.is_postgres() {
-        let path = path.join(",");
-        format!(r"replace(order_json, '\u0000', '\u0001')::json #>> '{{{path}}}'")
-    } else {
-        format!("order_json ->> '$.{}'", path.join("."))
-    }
-}
-
 /// A dispatch to the recipients of an earlier one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendToRecipients {
@@ -287,71 +210,6 @@ pub async fn sends_to_recipients(
     Ok(sends.into_iter().filter_map(to_earlier).collect())
 }
 
-/// The earlier dispatches of a workspace to whose recipients dispatches send that have not ended.
-pub(super) async fn in_use(tx: &mut Tx, workspace: i32) -> Result<Vec<Uuid>, StoreError> {
-    let past = order_field(tx, &["target", "recipients_of", "dispatch_id"]);
-    let sql = AssertSqlSafe(format!(
-        "SELECT DISTINCT {past} FROM dispatches
-         WHERE workspace_id = $1 AND finished_at IS NULL
-           AND order_json LIKE '%\"recipients_of\":%'"
-    ));
-    let ids: Vec<Option<String>> =
-        on!(tx, c => sqlx::query_scalar(sql).bind(workspace).fetch_all(c).await?);
-    Ok(ids.into_iter().flatten().filter_map(|id| Uuid::try_parse(&id).ok()).collect())
-}
-
-/// Whether a message went to one of the recipients, as a condition on its row. Their dispatch has
-/// ended; whether early makes no difference, because a dispatch that is done has no open messages.
-fn past_condition(past: &PastRecipients) -> String {
-    condition(&past.outcomes, true)
-}
-
-/// Number of recipients, each once for a part.
-pub async fn count_users(tx: &mut Tx, past: &PastRecipients) -> Result<i64, StoreError> {
-    let is_recipient = past_condition(past);
-    let sql = AssertSqlSafe(format!(
-        "SELECT count(*) FROM (SELECT DISTINCT part, service_id FROM messages
-                               WHERE dispatch_id = $1 AND {is_recipient}) AS recipients"
-    ));
-    Ok(on!(tx, c => sqlx::query_scalar(sql).bind(past.dispatch_id).fetch_one(c).await?))
-}
-
-/// Recipients in a part of the earlier dispatch, after a user, in order.
-pub(super) async fn users_of_part(
-    tx: &mut Tx,
-    past: &PastRecipients,
-    part: i64,
-    after: Uuid,
-    limit: i64,
-) -> Result<Vec<Uuid>, StoreError> {
-    let is_recipient = past_condition(past);
-    let sql = AssertSqlSafe(format!(
-        "SELECT DISTINCT service_id FROM messages
-         WHERE dispatch_id = $1 AND part = $2 AND service_id > $3 AND {is_recipient}
-         ORDER BY service_id LIMIT $4"
-    ));
-    Ok(on!(tx, c => sqlx::query_scalar(sql)
-        .bind(past.dispatch_id).bind(part).bind(after).bind(limit).fetch_all(c).await?))
-}
-
-/// Whether a user is a recipient.
-pub(super) async fn is_past_recipient(
-    tx: &mut Tx,
-    workspace: i32,
-    past: &PastRecipients,
-    user: Uuid,
-) -> Result<bool, StoreError> {
-    let is_recipient = past_condition(past);
-    // By users, not by dispatches: [`super::message_rows::settle`] says why.
-    let sql = AssertSqlSafe(format!(
-        "SELECT EXISTS (SELECT 1 FROM messages
-                        WHERE workspace_id = $1 AND service_id = $2
-                          AND (dispatch_id = $3) IS TRUE AND {is_recipient})"
-    ));
-    Ok(on!(tx, c => sqlx::query_scalar(sql)
-        .bind(workspace).bind(user).bind(past.dispatch_id).fetch_one(c).await?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -366,15 +224,5 @@ mod tests {
         for wrong in ["", "1", "1/x/email", "x/0/email", &RecipientPosition::START.to_string()] {
             assert_eq!(RecipientPosition::parse(wrong), None, "{wrong:?}");
         }
-    }
-
-    #[test]
-    fn filters_are_a_condition_in_sql() {
-        let accepted = [OutcomeFilter::Sent, OutcomeFilter::Delivered];
-        assert_eq!(condition(&accepted, true), "state IN ('sent', 'delivered')");
-        assert_eq!(condition(&[OutcomeFilter::Cancelled], false), "state IN ('cancelled')");
-        assert_eq!(condition(&[OutcomeFilter::Waiting], true), "state IN (NULL)");
-        let marked = format!("(state IN (NULL) OR {MAY_HAVE_BEEN_SENT})");
-        assert_eq!(condition(&[OutcomeFilter::MayHaveBeenSent], true), marked);
     }
 }

@@ -1,0 +1,239 @@
+//! How pages name schedules, their states, times and users.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+use uuid::Uuid;
+
+use super::Names;
+use crate::page::Page;
+use crate::pages::sends;
+use crate::parts::{self, Tone};
+use gateway::workspaces::Channel;
+use messages::Timing;
+use sending::schedules::{Contents, Schedule, State};
+
+/// What to do about a schedule that was not sent.
+pub const RUNBOOK: &str = "docs/runbooks/schedule-not-sent.md";
+
+/// A worker sends a schedule within a second of its time. One that waits longer than this, in
+/// milliseconds, is late.
+const LATE_MS: i64 = 60_000;
+
+/// Times that are further away are shown without their distance, in milliseconds.
+const NEAR_MS: i64 = 30 * 86_400_000;
+
+/// The contents of a schedule; none if this release cannot read them.
+pub fn contents(schedule: &Schedule) -> Option<Contents> {
+    let contents = schedule.contents();
+    contents.inspect_err(|error| tracing::warn!(%error, "a schedule is unreadable")).ok()
+}
+
+/// The look of a schedule's state, and its word.
+fn look(schedule: &Schedule) -> (Tone, &'static str, &'static str) {
+    match schedule.state {
+        State::Pending => (Tone::Neutral, "clock", "Upcoming"),
+        // Of a local time, waves follow.
+        State::Sent if schedule.ended_at.is_none() => (Tone::Running, "loader-circle", "Begun"),
+        State::Sent => (Tone::Good, "circle-check", "Sent"),
+        State::Missed => (Tone::Bad, "circle-x", "Missed"),
+        State::Cancelling => (Tone::Warning, "loader-circle", "Cancelling"),
+        State::Cancelled => (Tone::Neutral, "ban", "Cancelled"),
+    }
+}
+
+pub fn badge(schedule: &Schedule) -> Markup {
+    let (tone, icon, word) = look(schedule);
+    parts::badge(tone, icon, word)
+}
+
+/// A state next to the title of a page.
+pub fn pill(schedule: &Schedule) -> Markup {
+    let (tone, icon, word) = look(schedule);
+    parts::pill(tone, icon, word)
+}
+
+/// Whether its time has passed, and no worker sends it.
+pub fn is_late(schedule: &Schedule, now: i64) -> bool {
+    schedule.state == State::Pending
+        && schedule.timing == Timing::Instant
+        && schedule.time < now.saturating_sub(LATE_MS)
+}
+
+pub fn late_mark() -> Markup {
+    parts::mark(Tone::Warning, "clock", "late")
+}
+
+/// What people call a schedule: the name of its campaign or Canvas.
+pub fn title<'a>(names: &'a Names, contents: Option<&Contents>) -> Cow<'a, str> {
+    let Some(contents) = contents else { return "Written by a newer release".into() };
+    match contents.campaign_id.map(|id| names.campaigns.get(&id)) {
+        Some(Some(name)) => name.into(),
+        Some(None) => "Removed campaign".into(),
+        None => "Without a campaign".into(),
+    }
+}
+
+/// What it sends, and by which channels.
+pub fn kind(schedule: &Schedule, contents: Option<&Contents>) -> String {
+    let kind = match contents {
+        _ if schedule.canvas_id.is_some() => "Canvas",
+        Some(Contents { campaign_id: Some(_), .. }) => "Campaign",
+        _ => "Messages",
+    };
+    let channels = contents.map(channels).unwrap_or_default();
+    if channels.is_empty() { kind.to_owned() } else { format!("{kind} · {channels}") }
+}
+
+/// The channels of its messages, in one line.
+fn channels(contents: &Contents) -> String {
+    let names = contents.channels.iter().map(|name| match Channel::from_name(name) {
+        Some(channel) => sends::labels::channel_name(channel),
+        None => name,
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// The users of a schedule.
+pub fn audience(names: &Names, contents: &Contents) -> String {
+    let has_audience = contents.audience.is_some();
+    let users = match contents.segment_id {
+        _ if !contents.is_broadcast() => {
+            parts::count_of(contents.listed_users as i64, "listed user", "listed users")
+        }
+        Some(id) => match names.segments.get(&id) {
+            Some(name) => format!("Segment {name}"),
+            None => "Removed segment".to_owned(),
+        },
+        None if has_audience => return "Audience of the request".to_owned(),
+        None => "All users".to_owned(),
+    };
+    let is_limited = has_audience || (!contents.is_broadcast() && contents.segment_id.is_some());
+    if is_limited { format!("{users}, limited by an audience") } else { users }
+}
+
+/// When a schedule is due: in the person's zone, or at a local time of each user.
+pub fn due(page: &Page, schedule: &Schedule) -> Markup {
+    let now = page.app.clock.now_ms();
+    html! {
+        span { (time(schedule, &page.viewer.preferences.zone)) }
+        @match schedule.timing {
+            Timing::Instant if schedule.time.saturating_sub(now).saturating_abs() <= NEAR_MS => {
+                span.sub { (page.time(schedule.time)) }
+            }
+            Timing::Instant => {}
+            Timing::Local => span.sub { "in each user's zone" },
+            Timing::Optimal => span.sub { "at each user's best hour" },
+        }
+    }
+}
+
+/// Its time. A local time is stored as if it were in UTC.
+fn time(schedule: &Schedule, zone: &TimeZone) -> String {
+    let format = match schedule.timing {
+        Timing::Instant => return parts::exact_time(schedule.time, zone),
+        Timing::Local => "%Y-%m-%d %H:%M:%S",
+        Timing::Optimal => "%Y-%m-%d",
+    };
+    Timestamp::from_millisecond(schedule.time).map_or_else(
+        |_| "unknown".to_owned(),
+        |time| time.to_zoned(TimeZone::UTC).strftime(format).to_string(),
+    )
+}
+
+/// The address of a page of a schedule.
+pub fn address(page: &Page, id: Uuid, path: &str) -> String {
+    page.workspace_link(&format!("/schedules/{id}{path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// 2021-06-28T17:02:43.032Z.
+    const TIME: i64 = 1_624_899_763_032;
+
+    fn schedule(timing: Timing) -> Schedule {
+        Schedule {
+            id: Uuid::nil(),
+            workspace_id: 1,
+            workspace: "acme".to_owned(),
+            dispatch_id: Uuid::nil(),
+            canvas_id: None,
+            state: State::Pending,
+            timing,
+            time: TIME,
+            created_at: 0,
+            timed_at: 0,
+            sent_at: None,
+            ended_at: None,
+            reached_at: None,
+            missed_at: None,
+            error: None,
+            request_id: String::new(),
+            request: "{}".to_owned(),
+        }
+    }
+
+    #[test]
+    fn local_times_have_no_zone() {
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        for (timing, expected) in [
+            (Timing::Instant, "2021-06-28 19:02:43 CEST"),
+            (Timing::Local, "2021-06-28 17:02:43"),
+            (Timing::Optimal, "2021-06-28"),
+        ] {
+            assert_eq!(time(&schedule(timing), &zone), expected);
+        }
+    }
+
+    #[test]
+    fn only_a_pending_instant_is_late() {
+        let late = schedule(Timing::Instant);
+        assert!(is_late(&late, TIME + LATE_MS + 1) && !is_late(&late, TIME + LATE_MS));
+        assert!(!is_late(&schedule(Timing::Local), i64::MAX));
+        assert!(!is_late(&Schedule { state: State::Missed, ..late }, i64::MAX));
+    }
+
+    #[test]
+    fn the_users_are_those_of_the_request() {
+        let segment = Uuid::from_u128(7);
+        let names = Names {
+            campaigns: [(segment, "News".to_owned())].into(),
+            segments: [(segment, "Gold".to_owned())].into(),
+        };
+        let all = Contents {
+            campaign_id: None,
+            send_id: None,
+            channels: vec!["apple_push".to_owned(), "webhook".to_owned()],
+            listed_users: 0,
+            segment_id: None,
+            audience: None,
+        };
+        let gold = Contents { segment_id: Some(segment), ..all.clone() };
+        let limited = Contents { audience: Some(json!({})), ..gold.clone() };
+        let listed = Contents { listed_users: 2, ..gold.clone() };
+        for (contents, expected) in [
+            (&all, "All users"),
+            (&Contents { audience: Some(json!({})), ..all.clone() }, "Audience of the request"),
+            (&gold, "Segment Gold"),
+            (&Contents { segment_id: Some(Uuid::nil()), ..all.clone() }, "Removed segment"),
+            (&limited, "Segment Gold, limited by an audience"),
+            (&Contents { segment_id: None, ..listed.clone() }, "2 listed users"),
+            (&listed, "2 listed users, limited by an audience"),
+        ] {
+            assert_eq!(audience(&names, contents), expected);
+        }
+        let instant = schedule(Timing::Instant);
+        assert_eq!(kind(&instant, Some(&all)), "Messages · Apple push, Webhook");
+        assert_eq!(title(&names, Some(&all)), "Without a campaign");
+        let campaign = Contents { campaign_id: Some(segment), ..all };
+        assert_eq!(title(&names, Some(&campaign)), "News");
+        assert_eq!(kind(&instant, Some(&campaign)), "Campaign · Apple push, Webhook");
+        assert_eq!(title(&names, None), "Written by a newer release");
+    }
+}
