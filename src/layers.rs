@@ -1,7 +1,8 @@
 //! Checks that the crates depend on each other as the table of `lib.rs` and the drawing of the book
-//! show, and that each module of `server` uses only modules above it in the table there.
+//! show, that none is too large, and that each module of `server` uses only modules above it in the
+//! table there.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,11 +10,15 @@ use regex::Regex;
 
 const CRATES: &str = include_str!("lib.rs");
 const SERVER: &str = include_str!("../crates/server/src/lib.rs");
+const WORKSPACE: &str = include_str!("../Cargo.toml");
+
+/// The lines of a crate, with its tests. A larger one takes too long to build and to get to know.
+const MAX_LINES: usize = 15_000;
 
 /// The names in the table of a page, in its order.
 fn order(page: &str) -> Vec<String> {
     let rows = page.lines().filter_map(|line| line.strip_prefix("//! | ")?.split_once(" | "));
-    let name = Regex::new("`([a-z_]+)`").unwrap();
+    let name = Regex::new("`([a-z_-]+)`").unwrap();
     rows.flat_map(|(names, _)| name.captures_iter(names).map(|name| name[1].to_owned())).collect()
 }
 
@@ -44,13 +49,11 @@ fn a_module_uses_only_those_above_it_in_the_table() {
     for module in SERVER.lines().filter_map(|line| line.strip_prefix("pub mod ")) {
         assert!(level(module.trim_end_matches(';')).is_some(), "{module} is not in the table");
     }
-    let mut all = Vec::new();
-    files(&source, &mut all);
     let import = Regex::new(r"\bcrate::([a-z_]+)").unwrap();
     let import_list = Regex::new(r"\buse crate::\{([^;]*)\};").unwrap();
     let name = Regex::new(r"(?:^|[{,])\s*([a-z_]+)").unwrap();
     let mut upward = Vec::new();
-    for file in all {
+    for file in all_files("crates/server/src") {
         let path = file.strip_prefix(&source).unwrap();
         let own = path.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs");
         let is_test = path.to_str().unwrap().ends_with("tests.rs");
@@ -80,21 +83,49 @@ fn dependencies(name: &str) -> Vec<String> {
     let text = fs::read_to_string(file).unwrap();
     let (_, dependencies) = text.split_once("\n[dependencies]\n").unwrap();
     let dependencies = dependencies.split("\n[").next().unwrap_or_default();
-    let names = dependencies.lines().filter_map(|line| line.strip_suffix(".workspace = true"));
-    names.filter(|name| crates().contains(*name)).map(str::to_owned).collect()
+    let names = dependencies.lines().filter_map(|line| line.split(['.', ' ']).next());
+    let crates = crates();
+    names.filter_map(|name| crates.get(name).cloned()).collect()
 }
 
-fn crates() -> BTreeSet<String> {
+/// The folders of the crates, by the names with which others depend on them.
+fn crates() -> BTreeMap<String, String> {
+    let declared = Regex::new(r#"(?m)^(\w+) = \{ .*path = "crates/([a-z-]+)""#).unwrap();
+    let found = declared.captures_iter(WORKSPACE);
+    found.map(|found| (found[1].to_owned(), found[2].to_owned())).collect()
+}
+
+fn all_files(folder: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut found);
+    found
+}
+
+#[test]
+fn every_crate_is_declared() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
-    let entries = fs::read_dir(folder).unwrap();
-    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    let declared = crates();
+    for entry in fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(declared.values().any(|declared| *declared == name), "{name}");
+    }
+}
+
+#[test]
+fn no_crate_is_too_large() {
+    let crates = crates().into_values().map(|name| format!("crates/{name}"));
+    for folder in crates.chain(["src".to_owned()]) {
+        let lines = |file: &PathBuf| fs::read_to_string(file).unwrap().lines().count();
+        let lines: usize = all_files(&folder).iter().map(lines).sum();
+        assert!(lines <= MAX_LINES, "{folder} has {lines} lines of at most {MAX_LINES}");
+    }
 }
 
 #[test]
 fn crates_depend_on_those_above_them_in_the_table() {
     let order = order(CRATES);
     let index = |name: &String| order.iter().position(|other| other == name);
-    for name in crates() {
+    for name in crates().into_values() {
         let own = index(&name).unwrap_or_else(|| panic!("{name} is not in the table"));
         for dependency in dependencies(&name) {
             assert!(index(&dependency).is_some_and(|at| at < own), "{name}: {dependency}");
@@ -111,7 +142,7 @@ fn the_drawing_of_the_crates_is_right() {
     let lines: Vec<Vec<&str>> =
         drawing.lines().skip(1).map(|line| line[..36].split_whitespace().collect()).collect();
     let line_of = |name: &str| lines.iter().position(|names| names.contains(&name));
-    for name in crates() {
+    for name in crates().into_values() {
         let own = line_of(&name).unwrap_or_else(|| panic!("{name} is not in the drawing"));
         for dependency in dependencies(&name) {
             assert!(line_of(&dependency).is_some_and(|line| line > own), "{name}: {dependency}");

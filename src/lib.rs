@@ -41,6 +41,7 @@
 //! | `tracking` | attributes, events and purchases, from the request to profiles and activity |
 //! | `sending` | schedules, transactional emails, reports about messages, unsubscribing |
 //! | `declared` | the workspace file: read, compared with what is stored, applied |
+//! | `console-frame` | the frame of the console: sign-in, rights, what every page has |
 //! | `console` | pages for people over exports and messages |
 //! | `server` | the processes: the layers put together, the workers' roles, setup, telemetry |
 //!

@@ -28,7 +28,7 @@ def read(path):
     """The environment, and the runs of each case: [{column: figure}]."""
     content = json.loads(path.read_text())
     runs, environment = {}, {}
-    # The bench `scale` writes a list, with one entry for each of its sections.
+    # The benches `scale` and `console` write a list, with one entry for each of their sections.
     for figures in content if isinstance(content, list) else [content]:
         environment = figures.get("environment") or environment
         for case in figures.get("cases", []):

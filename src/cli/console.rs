@@ -15,12 +15,12 @@ use super::{CommandResult, PageArguments, UsageError, audit, retry};
 use crate::app::App;
 use crate::config::Config;
 use crate::config::console::ConsoleListen;
+use console_frame::link::{self, NewLink, VALID_MINUTES};
+use console_frame::permissions::{self, PermissionTable};
+use console_frame::rights::{Right, Role};
+use console_frame::routes::{Action, Needs};
+use console_frame::session::{self, Filter, Session};
 use runtime::audit::operator;
-use web_console::link::{self, NewLink, VALID_MINUTES};
-use web_console::permissions::{self, PermissionTable};
-use web_console::rights::{Right, Role};
-use web_console::routes::{self, Action, Needs};
-use web_console::session::{self, Filter, Session};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -290,12 +290,12 @@ struct ListedAction {
 
 impl ListedAction {
     fn new(action: &Action) -> Self {
-        let (needs, rights) = match action.needs {
-            Needs::Nothing => ("nothing".to_owned(), Vec::new()),
-            Needs::Session => ("session".to_owned(), Vec::new()),
-            Needs::Right(right) => (right.name().to_owned(), vec![right]),
-            Needs::Both(first, second) => {
-                (format!("{}, {}", first.name(), second.name()), vec![first, second])
+        let (needs, rights): (String, &[Right]) = match action.needs {
+            Needs::Nothing => ("nothing".to_owned(), &[]),
+            Needs::Session => ("session".to_owned(), &[]),
+            Needs::Rights(rights) => {
+                let names: Vec<&str> = rights.iter().map(|right| right.name()).collect();
+                (names.join(", "), rights)
             }
         };
         let has_all = |role: &Role| rights.iter().all(|right| role.rights().has(*right));
@@ -305,7 +305,7 @@ impl ListedAction {
 }
 
 fn rights(arguments: &RightsArguments) -> CommandResult {
-    let routes = routes::all();
+    let routes = web_console::routes::all();
     let actions: Vec<ListedAction> = routes.actions().iter().map(ListedAction::new).collect();
     let headers = ["METHOD", "PATH", "NEEDS", "ROLES"];
     table::print(arguments.json, "pages", headers, &actions, |action| {

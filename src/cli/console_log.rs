@@ -39,8 +39,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let workspace = arguments.workspace.find(&mut tx).await?;
     let limit = page.rows_to_read();
-    let records =
-        dispatches::console_records(&mut tx, workspace.id, after, limit, i64::MAX).await?;
+    let records = dispatches::console_records(&mut tx, workspace.id, after, limit).await?;
     let mut sends = Vec::new();
     for found in &records {
         let record = serde_json::from_str(&found.record)?;

@@ -7,7 +7,6 @@ use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::audit;
 use super::confirm::Consent;
 use super::ids::dead_letter_id;
 use super::table::{self, Cell, measure, number, optional, text, time};
@@ -129,12 +128,9 @@ async fn retry_all(app: &App, which: &Which) -> CommandResult {
     let mut failed = 0;
     for id in &ids {
         let workspace = workspace_of(&app.store, *id).await;
-        let apply = async || Ok(crate::dead_letters::retry(app, *id).await?);
+        let entry = Entry::from_command(workspace, "dead_letter.retry", id.to_string(), json!({}));
+        let apply = async || Ok(crate::dead_letters::retry(app, *id, &entry).await?);
         let result = retry::long_while_busy(apply).await;
-        if result.is_ok() {
-            let change = ("dead_letter.retry", id.to_string());
-            audit::record_done(app, workspace, change, json!({})).await?;
-        }
         failed += report(*id, "applied", result);
     }
     print::all_done(failed, ids.len(), "were not applied")

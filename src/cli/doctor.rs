@@ -16,6 +16,8 @@ use crate::config::Config;
 use crate::setup::fixed::{self, FixedError};
 use crate::setup::migrations::MIGRATIONS;
 use crate::workspaces::{self, StorageError, storage};
+use console_frame::oidc::provider::Provider;
+use kit::clock::Clock;
 use kit::private;
 use kit::secrets::SecretKey;
 use objects::{ObjectError, Objects, probe};
@@ -23,6 +25,8 @@ use store::{StoreError, inspect};
 
 /// Time limit of a server.
 const TIMEOUT: Duration = Duration::from_secs(5);
+
+const IDENTITY_PROVIDER: &str = "identity provider";
 
 /// How to fix a server that does not respond.
 const FIX_SILENT: &str = "check the address and the firewall";
@@ -117,10 +121,11 @@ fn print(is_json: bool, findings: &[Finding]) -> CommandResult {
 
 /// The findings of all servers, checked at the same time.
 async fn servers(config: Config, secrets: SecretKey) -> Vec<Finding> {
-    let (database, log, objects, workspaces) = tokio::join!(
+    let (database, log, objects, provider, workspaces) = tokio::join!(
         bounded("database", database(config.clone(), secrets.clone())),
         bounded("log", log(config.clone())),
         bounded("objects", objects(config.clone(), secrets.clone())),
+        bounded(IDENTITY_PROVIDER, identity_provider(config.clone())),
         // The targets are in the database, and each server has its own time limit.
         async {
             tokio::join!(own_storage(&config, &secrets), channels::channels(&config, &secrets))
@@ -133,7 +138,7 @@ async fn servers(config: Config, secrets: SecretKey) -> Vec<Finding> {
         Err(_) if !is_readable => Vec::new(),
         findings => findings.unwrap_or_else(|unreadable| vec![unreadable]),
     };
-    [database, log, objects, readable(storages), readable(channels)].concat()
+    [database, log, objects, provider, readable(storages), readable(channels)].concat()
 }
 
 /// Groups findings with the same cause: several checks fail when one server is down.
@@ -311,6 +316,20 @@ async fn objects(config: Config, secrets: SecretKey) -> Vec<Finding> {
     vec![match tried.await {
         Ok(objects) => Finding::ok(SUBJECT, format!("{objects} is usable")),
         Err(error) => Finding::fail(SUBJECT, error, "see LONGSHORE_OBJECTS_URL"),
+    }]
+}
+
+/// The identity provider of the console, if there is one: what a sign-in reads before it trusts a
+/// token.
+async fn identity_provider(config: Config) -> Vec<Finding> {
+    let Some(provider) = Provider::from_config(&config) else { return Vec::new() };
+    let issuer = &provider.client.issuer;
+    vec![match provider.check(&Clock::system()).await {
+        Ok(()) => Finding::ok(IDENTITY_PROVIDER, format!("{issuer} is usable")),
+        Err(refusal) => {
+            let fix = "see console.oidc.issuer (LONGSHORE_CONSOLE_OIDC_ISSUER)";
+            Finding::fail(IDENTITY_PROVIDER, format!("{issuer}: {}", refusal.cause()), fix)
+        }
     }]
 }
 

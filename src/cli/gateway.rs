@@ -34,7 +34,7 @@ impl Arguments {
 }
 
 pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
-    web_console::permissions::check(&config)?;
+    console_frame::permissions::check(&config)?;
     let listener = gateway::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
     let console = match config.console.address() {
         Some(address) => Some(gateway::bind(address, CONSOLE_LISTEN).await?),

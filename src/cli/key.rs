@@ -10,14 +10,13 @@ use serde_json::json;
 
 use super::audit;
 use super::confirm::Consent;
-use super::table::{Cell, optional, state, text, time};
+use super::table::{Cell, optional, state, text, time, time_or_never};
 use super::{CommandResult, PageArguments, WorkspaceArgument, find_named, print, retry};
 use crate::app::App;
 use crate::config::Config;
 use crate::config::network::network;
 use crate::config::network::networks;
 use crate::workspaces::keys::{self, KeyInfo, NewKey};
-use kit::clock::format_seconds;
 use runtime::audit::command_actor;
 
 #[derive(clap::Args)]
@@ -201,15 +200,15 @@ async fn revoke(app: &App, arguments: Revoke) -> CommandResult {
         };
         let key = retry::while_busy(would_revoke).await?;
         let KeyInfo { id, name, workspace, permissions, last_used_at, last_permission, .. } = key;
-        let permission = last_permission.map(|permission| format!(" for {permission}"));
-        let used = match last_used_at {
-            Some(at) => format!("{}{}", format_seconds(at), permission.unwrap_or_default()),
-            None => "never".to_owned(),
+        let last_use = print::last_use(last_used_at);
+        let last_use = match last_permission {
+            Some(permission) => format!("{last_use} for {permission}"),
+            None => last_use,
         };
         let permissions = permissions.join(", ");
         let effects = [format!(
-            "revokes the key {name} ({id}) of {workspace} ({permissions}; last used: {used}): its \
-             secret is refused for ever"
+            "revokes the key {name} ({id}) of {workspace} ({permissions}; {last_use}): its secret \
+             is refused for ever"
         )];
         if !consent.is_given(json, &effects)? {
             return Ok(());
@@ -237,7 +236,7 @@ fn row(key: &KeyInfo) -> [Cell; 10] {
         state(print::activity(key.revoked_at)),
         text(print::yes_or_no(key.declared)),
         time(key.created_at),
-        optional(key.last_used_at.map(time)),
+        time_or_never(key.last_used_at),
         optional(key.revoked_at.map(time)),
         text(networks(&key.allow)),
         text(key.permissions.join(", ")),

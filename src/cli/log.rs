@@ -14,9 +14,9 @@ use crate::app::App;
 use crate::config::Config;
 use crate::topics;
 use kit::words::count;
-use log::lag::{self, PartitionLag};
+use log::lag::{self, PartitionLag, TopicLag};
 use log::offsets::{self, GroupOffset};
-use log::{OffsetRange, Topic, TopicOffsets};
+use log::{OffsetRange, Topic};
 
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  longshore log status")]
@@ -179,26 +179,19 @@ fn row(status: &Status) -> [Cell; 9] {
     ]
 }
 
-/// The partitions of a topic whose offsets are in the store; none before the first consumer.
-async fn partitions(
-    app: &App,
-    topic: Topic,
-) -> CommandResult<(Vec<PartitionLag>, Option<TopicOffsets>)> {
-    let positions = offsets::positions(&mut app.store.snapshot().await?, topic).await?;
-    if positions.is_empty() {
-        return Ok((Vec::new(), None));
-    }
-    let topic_offsets = app.log.topic_offsets(topic).await?;
-    let lag = |position| PartitionLag::new(topic, position, &topic_offsets);
-    Ok((positions.into_iter().map(lag).collect(), Some(topic_offsets)))
+/// The topics whose offsets are in the store: those that were consumed.
+async fn consumed(app: &App, topics: &[Topic]) -> CommandResult<Vec<TopicLag>> {
+    let mut tx = app.store.snapshot().await?;
+    let mut positions = offsets::positions_by_topic(&mut tx, topics).await?;
+    tx.commit().await?;
+    positions.retain(|(_, positions)| !positions.is_empty());
+    Ok(lag::read(&app.log, positions).await?)
 }
 
 /// Prints the partitions that are stopped or behind, and in JSON or with `all` the others too.
 async fn status(app: &App, all: bool, json: bool) -> CommandResult {
-    let mut lags = Vec::new();
-    for topic in topics::ALL {
-        lags.extend(partitions(app, *topic).await?.0);
-    }
+    let topics = consumed(app, topics::ALL).await?.into_iter();
+    let mut lags: Vec<PartitionLag> = topics.flat_map(|topic| topic.partitions).collect();
     lag::sort_by_urgency(&mut lags);
     let stopped = lags.iter().filter(|lag| lag.stopped.is_some()).count();
     let (hidden, shown): (Vec<_>, Vec<_>) =
@@ -286,7 +279,8 @@ async fn move_positions(
 }
 
 async fn reset(app: &App, reset: &Reset) -> CommandResult {
-    let (lines, Some(topic_offsets)) = partitions(app, reset.topic).await? else {
+    let Some(TopicLag { offsets, partitions: lines }) = consumed(app, &[reset.topic]).await?.pop()
+    else {
         return Err(
             format!("{} was never consumed: no position to reset", reset.topic.name()).into()
         );
@@ -319,7 +313,7 @@ async fn reset(app: &App, reset: &Reset) -> CommandResult {
     if !chosen.is_empty() && !reset.consent.is_given(reset.json, &effects)? {
         return Ok(());
     }
-    let log_id = &topic_offsets.id;
+    let log_id = &offsets.id;
     retry::while_busy(async || move_positions(app, reset.topic, log_id, &chosen).await).await?;
     for (line, next) in &chosen {
         let GroupOffset { consumer_group: group, partition, next: former, .. } = &line.position;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{CommandResult, output};
+use kit::clock::format_seconds;
 
 /// How long ago, in days to seconds, such as `2d 3h 4m 5s`.
 pub fn age(then: Timestamp, now: Timestamp) -> String {
@@ -18,6 +19,14 @@ pub fn age(then: Timestamp, now: Timestamp) -> String {
 /// The state of a key or token.
 pub fn activity(revoked_at: Option<i64>) -> &'static str {
     if revoked_at.is_none() { "active" } else { "revoked" }
+}
+
+/// When a key or token was last used, within a sentence.
+pub fn last_use(last_used_at: Option<i64>) -> String {
+    match last_used_at {
+        Some(at) => format!("last used {}", format_seconds(at)),
+        None => "never used".to_owned(),
+    }
 }
 
 pub fn yes_or_no(is_true: bool) -> &'static str {

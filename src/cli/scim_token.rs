@@ -5,14 +5,13 @@ use serde_json::json;
 
 use super::audit;
 use super::confirm::Consent;
-use super::table::{Cell, optional, state, text, time};
+use super::table::{Cell, optional, state, text, time, time_or_never};
 use super::{CommandResult, PageArguments, print, retry};
 use crate::app::App;
 use crate::config::Config;
 use crate::config::network::network;
 use crate::config::network::networks;
 use crate::scim::tokens::{self, NewToken, TokenInfo};
-use kit::clock::format_seconds;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -124,9 +123,9 @@ async fn revoke(app: &App, Revoke { token: name, consent, json }: Revoke) -> Com
             Ok(tokens::revoke(&mut tx, &app.clock, &name).await?)
         };
         let TokenInfo { id, name, last_used_at, .. } = retry::while_busy(would_revoke).await?;
-        let used = last_used_at.map_or_else(|| "never".to_owned(), format_seconds);
+        let last_use = print::last_use(last_used_at);
         let effects = [format!(
-            "revokes the SCIM token {name} ({id}; last used: {used}): its secret is refused for ever"
+            "revokes the SCIM token {name} ({id}; {last_use}): its secret is refused for ever"
         )];
         if !consent.is_given(json, &effects)? {
             return Ok(());
@@ -153,7 +152,7 @@ fn row(token: &TokenInfo) -> [Cell; 9] {
         text(print::yes_or_no(token.declared)),
         text(if token.requires_origin { "required" } else { "not required" }),
         time(token.created_at),
-        optional(token.last_used_at.map(time)),
+        time_or_never(token.last_used_at),
         optional(token.revoked_at.map(time)),
         text(networks(&token.allow)),
     ]

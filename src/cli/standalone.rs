@@ -43,7 +43,7 @@ impl Arguments {
 }
 
 pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
-    web_console::permissions::check(&config)?;
+    console_frame::permissions::check(&config)?;
     let _lock = lock(&config.data)?;
     let listener = gateway::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
     let service = Service::start(config, Process::standalone()).await?;

@@ -73,6 +73,11 @@ pub fn time(ms: i64) -> Cell {
     text(format_seconds(ms))
 }
 
+/// The time of something that may not have happened yet.
+pub fn time_or_never(ms: Option<i64>) -> Cell {
+    ms.map_or_else(|| text("never"), time)
+}
+
 /// A time in JSON, in the same form.
 pub fn time_in(json: &str) -> Cell {
     match json.parse::<Timestamp>() {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { inspect, overflow } from "./support/browser.js";
+import { inspectInWindows } from "./support/browser.js";
 import { as, world } from "./support/shared.js";
 import { HOSTILE } from "./support/world.js";
 
@@ -68,18 +68,7 @@ test("axe finds no violation on the pages of content, and none scrolls sideways,
         });
         for (const path of paths) {
             await page.at(path);
-            await page.getByRole("heading", { level: 1 }).waitFor();
-            for (const width of [320, 390, 1280, 1600]) {
-                await page.setViewportSize({ width, height: 900 });
-                for (const colorScheme of ["light", "dark"]) {
-                    await page.emulateMedia({ colorScheme });
-                    const violations = await inspect(page);
-                    const place = `${path}, ${width} px, ${colorScheme}`;
-                    found.push(...violations.map((violation) => `${place}: ${violation}`));
-                }
-                const pixels = await overflow(page);
-                if (pixels > 0) found.push(`${path}, ${width} px: ${pixels} pixels too wide`);
-            }
+            found.push(...(await inspectInWindows(page, path)));
         }
     });
     assert.equal(found.length, 0, found.join("\n\n"));

@@ -3,6 +3,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
+import { overflow } from "./support/browser.js";
 import { HOSTILE } from "./support/world.js";
 import { exportPath, prefixOf } from "./support/person.js";
 import { as, world } from "./support/shared.js";
@@ -122,8 +123,8 @@ test("hostile names are text, on every page that has them", async () => {
             await page.at(path);
             await page.getByRole("heading", { level: 1 }).waitFor();
             assert.equal(await page.locator('script:text("alert"), img[onerror]').count(), 0, path);
-            const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-            assert.ok(overflow <= 0, `${path} is ${overflow} pixels too wide`);
+            const pixels = await overflow(page);
+            assert.ok(pixels <= 0, `${path} is ${pixels} pixels too wide`);
         }
         await page.at("/w/acme/exports");
         const text = await page.getByRole("main").innerText();

@@ -2,6 +2,7 @@
 
 import "./accessibility.js";
 import "./below_a_path.js";
+import "./every_page.js";
 import "./exports.js";
 import "./keyboard.js";
 import "./keys.js";

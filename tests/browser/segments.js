@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { inspect, overflow } from "./support/browser.js";
+import { inspectInWindows } from "./support/browser.js";
 import { as, world } from "./support/shared.js";
 import { HOSTILE } from "./support/world.js";
 
@@ -68,17 +68,7 @@ test("axe finds no violation on the pages of segments and schedules, and none sc
             `/w/acme/schedules/${id}`,
         ]) {
             await page.at(path);
-            await page.getByRole("heading", { level: 1 }).waitFor();
-            for (const width of [320, 390, 1280, 1600]) {
-                await page.setViewportSize({ width, height: 900 });
-                for (const colorScheme of ["light", "dark"]) {
-                    await page.emulateMedia({ colorScheme });
-                    const violations = await inspect(page);
-                    found.push(...violations.map((violation) => `${path}, ${width} px, ${colorScheme}: ${violation}`));
-                }
-                const pixels = await overflow(page);
-                if (pixels > 0) found.push(`${path}, ${width} px: ${pixels} pixels too wide`);
-            }
+            found.push(...(await inspectInWindows(page, path)));
         }
     });
     assert.equal(found.length, 0, found.join("\n\n"));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { inspect, overflow } from "./support/browser.js";
+import { inspectInWindows } from "./support/browser.js";
 import { as, world } from "./support/shared.js";
 import { stateOf } from "./support/tasks.js";
 import { CAMPAIGN, HOSTILE, UNREACHABLE } from "./support/world.js";
@@ -86,16 +86,7 @@ test("axe finds no violation on the pages of sends, and none scrolls sideways, i
             await page.at(path);
             await page.getByRole("heading", { level: 1 }).waitFor();
             assert.equal(await page.locator('script:text("alert"), img[onerror]').count(), 0, path);
-            for (const width of [320, 390, 1280]) {
-                await page.setViewportSize({ width, height: 900 });
-                for (const colorScheme of ["light", "dark"]) {
-                    await page.emulateMedia({ colorScheme });
-                    const violations = await inspect(page);
-                    found.push(...violations.map((violation) => `${path}, ${width} px, ${colorScheme}: ${violation}`));
-                }
-                const pixels = await overflow(page);
-                if (pixels > 0) found.push(`${path}, ${width} px: ${pixels} pixels too wide`);
-            }
+            found.push(...(await inspectInWindows(page, path, [320, 390, 1280])));
         }
     });
     await world.run("dispatches", "cancel", running);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { inspect, overflow } from "./support/browser.js";
+import { inspectInWindows } from "./support/browser.js";
 import { as, world } from "./support/shared.js";
 import { HOSTILE } from "./support/world.js";
 
@@ -60,17 +60,7 @@ test("axe finds no violation on the pages of a user, and none scrolls sideways, 
     const found = [];
     await as("admin", { bypassCSP: true }, async (page) => {
         const check = async (name) => {
-            await page.getByRole("heading", { level: 1 }).waitFor();
-            for (const width of [320, 390, 1280, 1600]) {
-                await page.setViewportSize({ width, height: 900 });
-                for (const colorScheme of ["light", "dark"]) {
-                    await page.emulateMedia({ colorScheme });
-                    const violations = await inspect(page);
-                    found.push(...violations.map((violation) => `${name}, ${width} px, ${colorScheme}: ${violation}`));
-                }
-                const pixels = await overflow(page);
-                if (pixels > 0) found.push(`${name}, ${width} px: ${pixels} pixels too wide`);
-            }
+            found.push(...(await inspectInWindows(page, name)));
         };
         await page.at("/w/acme/users");
         await check("search");

@@ -32,6 +32,7 @@ use crate::support::stores::{TestStore, on_both_stores, on_pool};
 on_both_stores!(World =>
     repeated_imports_create_no_duplicates,
     the_later_of_two_lines_wins,
+    batches_that_share_users_are_written_in_their_order,
     a_killed_import_is_finished_by_running_it_again,
     bad_lines_are_reported_and_the_rest_imported,
     bad_lines_are_counted_by_reason_bounded_and_kept,
@@ -257,6 +258,32 @@ async fn the_later_of_two_lines_wins(world: World) {
         .await;
     assert_eq!(world.show("y").await.unwrap()["service_id"], json!(moved));
     assert_ne!(world.show("x").await.unwrap()["service_id"], json!(moved));
+}
+
+async fn batches_that_share_users_are_written_in_their_order(world: World) {
+    const USERS: usize = 1_500;
+    let alias = |n: usize| json!([{"alias_name": n.to_string(), "alias_label": "crm"}]);
+    let line = |round: usize, n: usize| {
+        // Neighbouring rounds have no identifier in common: only the store knows who they are about.
+        let mut line = if round.is_multiple_of(2) {
+            json!({"external_id": format!("user-{n}")})
+        } else {
+            json!({"user_aliases": alias(n)})
+        };
+        line["first_name"] = json!(round.to_string());
+        line.to_string()
+    };
+    let known: Vec<String> = (0..USERS)
+        .map(|n| json!({"external_id": format!("user-{n}"), "user_aliases": alias(n)}).to_string())
+        .collect();
+    world.import_well(&known).await;
+    let lines: Vec<String> =
+        (0..8).flat_map(|round| (0..USERS).map(move |n| line(round, n))).collect();
+    let summary = world.import_well(&lines).await;
+    assert_eq!((summary.created, summary.replaced), (0, lines.len() as u64));
+    let everybody = world.everybody().await;
+    assert_eq!(everybody.len(), USERS);
+    assert!(everybody.iter().all(|user| user.record["first_name"] == "7"));
 }
 
 /// Waits until the import has written somebody.

@@ -80,7 +80,7 @@ impl World {
     }
 
     async fn knows(&self, secret: &str) -> bool {
-        keys::find(&self.app, secret, &[]).await.unwrap().is_some()
+        keys::find(&self.app, secret).await.unwrap().is_some()
     }
 
     async fn rejects_soon(&self, secret: &str) {
@@ -356,7 +356,7 @@ async fn the_commands_report_their_changes(world: World) {
             ])
             .await,
     );
-    let found = keys::find(&world.app, secret.trim(), &[]).await.unwrap().unwrap();
+    let found = keys::find(&world.app, secret.trim()).await.unwrap().unwrap();
     assert_eq!(found.allow.len(), 1);
     let refused = world.run(&["key", "create", "--name", "x", "--permission", "y"]).await;
     assert!(!refused.status.success());

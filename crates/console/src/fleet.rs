@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
 use crate::app::App;
-use crate::shared::Shared;
+use console_frame::shared::Shared;
 use deliveries::GivenUp;
-use log::lag::{self, PartitionLag};
+use log::lag::{self, PartitionLag, TopicLag};
 use log::offsets;
 use runtime::engine::batches::dead_letters;
 use runtime::kinds;
@@ -153,23 +153,22 @@ async fn read(app: &App) -> Result<Fleet, StoreError> {
 
 /// None if the log is unavailable.
 async fn read_log(app: &App) -> Result<Option<LogState>, StoreError> {
+    let mut tx = app.request_queue.snapshot().await?;
+    let positions = offsets::positions_by_topic(&mut tx, topics::ALL).await?;
+    tx.commit().await?;
+    let lags = match lag::read(&app.log, positions).await {
+        Ok(lags) => lags,
+        Err(error) => {
+            tracing::debug!(%error, "cannot read the offsets of the log");
+            return Ok(None);
+        }
+    };
     let mut state = LogState::default();
-    for topic in topics::ALL.iter().copied() {
-        let mut tx = app.request_queue.snapshot().await?;
-        let positions = offsets::positions(&mut tx, topic).await?;
-        tx.commit().await?;
-        let topic_offsets = match app.log.topic_offsets(topic).await {
-            Ok(topic_offsets) => topic_offsets,
-            Err(error) => {
-                tracing::debug!(%error, "cannot read the offsets of the log");
-                return Ok(None);
-            }
-        };
-        state.appended += topic_offsets.ranges.iter().map(|range| range.end).sum::<i64>();
-        for position in positions {
-            let lag = PartitionLag::new(topic, position, &topic_offsets);
+    for TopicLag { offsets, partitions } in lags {
+        state.appended += offsets.ranges.iter().map(|range| range.end).sum::<i64>();
+        for lag in partitions {
             if let Some(reason) = &lag.stopped {
-                let (topic, partition) = (topic.name(), lag.position.partition);
+                let (topic, partition) = (lag.topic.name(), lag.position.partition);
                 state.stopped.push(format!("Partition {partition} of {topic} stopped: {reason}"));
             }
             state.behind += lag.behind().unwrap_or(0).max(0);

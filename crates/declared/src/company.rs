@@ -18,6 +18,7 @@ use runtime::config::network::networks;
 use runtime::credentials::revoked::{RevokedCredential, SecretKind};
 use scim::group::{self, Group};
 use scim::resource::{Name, Resource as _, Stored, User, folded};
+use scim::sign_in;
 use scim::tokens::{self, NewToken, TokenInfo};
 use sending::app::App;
 use store::{Tx, settings};
@@ -316,7 +317,8 @@ impl Declared for DeclaredUser {
             Some(stored) => {
                 let after = self.after(&stored.user);
                 let user = after.value.clone();
-                scim::update(target.tx, after, user, target.now).await?;
+                let changed = scim::update(target.tx, after, user, target.now).await?;
+                sign_in::follow_name(target.tx, &changed, &stored.user.value).await?;
             }
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! The SQL of the developer console.
 
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use store::{StoreError, Tx, from_row, on};
@@ -9,35 +10,81 @@ use store::{StoreError, Tx, from_row, on};
 pub struct ConsoleRecord {
     pub dispatch_id: Uuid,
     pub at: i64,
-    /// A JSON object. Empty if it is too long.
+    /// A JSON object.
     pub record: String,
 }
 from_row! { ConsoleRecord { dispatch_id, at, record } }
 
+/// A record without its messages, which may be large.
+#[derive(Clone, Debug)]
+pub struct ConsoleSummary {
+    pub dispatch_id: Uuid,
+    pub at: i64,
+    /// The name of the [`Kind`](messages::order::Kind).
+    pub call: Option<String>,
+    pub request_id: Option<String>,
+    pub segment_id: Option<String>,
+    pub send_id: Option<String>,
+    /// The counts of users and messages, as JSON.
+    pub results: Option<String>,
+}
+from_row! {
+    ConsoleSummary { dispatch_id, at, call, request_id, segment_id, send_id, results }
+}
+
+/// Selects the records after a position, the latest first. The first condition selects a range of the
+/// index.
+const PAGE: &str = "SELECT dispatch_id, at, record FROM console_log
+     WHERE workspace_id = $1 AND at <= $2 AND (at < $2 OR dispatch_id < $3)
+     ORDER BY at DESC, dispatch_id DESC LIMIT $4";
+
 /// A workspace's latest records; only those after `after` in this order. None if there is no such record.
-/// Records of more than `max_bytes` are empty.
 pub async fn console_records(
     tx: &mut Tx,
     workspace: i32,
     after: Option<Uuid>,
     limit: u32,
-    max_bytes: i64,
 ) -> Result<Vec<ConsoleRecord>, StoreError> {
-    let position = match after {
-        Some(id) => at(tx, workspace, id).await?.map(|at| (at, id)),
-        None => Some((i64::MAX, Uuid::nil())),
+    let Some((at, id)) = position(tx, workspace, after).await? else { return Ok(Vec::new()) };
+    Ok(on!(tx, c => sqlx::query_as(PAGE)
+        .bind(workspace).bind(at).bind(id).bind(i64::from(limit)).fetch_all(c).await?))
+}
+
+/// The same records as [`console_records`], without their messages.
+pub async fn console_summaries(
+    tx: &mut Tx,
+    workspace: i32,
+    after: Option<Uuid>,
+    limit: u32,
+) -> Result<Vec<ConsoleSummary>, StoreError> {
+    let Some((at, id)) = position(tx, workspace, after).await? else { return Ok(Vec::new()) };
+    // PostgreSQL reads no JSON with a NUL character, which a message may have.
+    let fields = if tx.is_postgres() {
+        r"SELECT dispatch_id, at, sent.* FROM page
+          CROSS JOIN LATERAL json_to_record(replace(record, '\u0000', '\u0001')::json)
+              AS sent (call TEXT, request_id TEXT, segment_id TEXT, send_id TEXT, results TEXT)"
+    } else {
+        "SELECT dispatch_id, at, record ->> '$.call' AS call,
+                record ->> '$.request_id' AS request_id, record ->> '$.segment_id' AS segment_id,
+                record ->> '$.send_id' AS send_id, record ->> '$.results' AS results
+         FROM page"
     };
-    let Some((at, id)) = position else { return Ok(Vec::new()) };
-    // The first condition selects a range of the index.
-    Ok(on!(tx, c => sqlx::query_as(
-        "SELECT dispatch_id, at,
-                CASE WHEN octet_length(record) <= $5 THEN record ELSE '' END AS record
-         FROM console_log
-         WHERE workspace_id = $1 AND at <= $2 AND (at < $2 OR dispatch_id < $3)
-         ORDER BY at DESC, dispatch_id DESC LIMIT $4",
-    )
-    .bind(workspace).bind(at).bind(id).bind(i64::from(limit)).bind(max_bytes)
-    .fetch_all(c).await?))
+    let sql =
+        AssertSqlSafe(format!("WITH page AS ({PAGE}) {fields} ORDER BY at DESC, dispatch_id DESC"));
+    Ok(on!(tx, c => sqlx::query_as(sql)
+        .bind(workspace).bind(at).bind(id).bind(i64::from(limit)).fetch_all(c).await?))
+}
+
+/// The position of the record `after`, or before all records. None if there is no such record.
+async fn position(
+    tx: &mut Tx,
+    workspace: i32,
+    after: Option<Uuid>,
+) -> Result<Option<(i64, Uuid)>, StoreError> {
+    match after {
+        Some(id) => Ok(at(tx, workspace, id).await?.map(|at| (at, id))),
+        None => Ok(Some((i64::MAX, Uuid::nil()))),
+    }
 }
 
 async fn at(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<i64>, StoreError> {

@@ -37,7 +37,7 @@ mod sent_to;
 mod statistics_rows;
 mod summary_rows;
 
-pub use console_rows::{ConsoleRecord, console_records};
+pub use console_rows::{ConsoleRecord, ConsoleSummary, console_records, console_summaries};
 pub use inspect_rows::{MAX_COUNTED_MESSAGES, Reason, reasons};
 pub use recent_rows::{RecentTotals, totals_since};
 pub use recipient_rows::{

@@ -48,10 +48,15 @@ pub struct WaitingExport {
     pub error: String,
 }
 
-/// Stores the storage's failure, or its end, after an attempt at a part or the finishing. If that
-/// fails, the attempt's outcome does not change.
-pub async fn note(app: &App, claim: &Claim, result: &Result<(), ExportError>) {
-    let noted = match result {
+/// Makes an attempt at a part or the finishing, and then stores the storage's failure, or its end. If
+/// that fails, the attempt's outcome does not change.
+pub async fn noted(
+    app: &App,
+    claim: &Claim,
+    attempt: impl Future<Output = Result<(), ExportError>>,
+) -> Result<(), ExportError> {
+    let result = attempt.await;
+    let noted = match &result {
         Ok(()) if claim.attempt > 1 => clear(app, claim.job).await,
         Ok(()) => Ok(()),
         Err(error) => note_failure(app, claim, error).await,
@@ -59,6 +64,7 @@ pub async fn note(app: &App, claim: &Claim, result: &Result<(), ExportError>) {
     if let Err(error) = noted {
         tracing::warn!(%error, "cannot store the status of the export's storage");
     }
+    result
 }
 
 /// Ignores failures that are not about storage, and permanent ones, which end the export anyway.

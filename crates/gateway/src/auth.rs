@@ -176,7 +176,7 @@ async fn caller(
         return Err(ApiError::Internal("a protected route outside of the gateway's router".into()));
     };
     let presented = bearer(&head.headers).ok_or(ApiError::Unauthenticated)?;
-    let key = keys::find(app, presented, permissions).await?.ok_or(ApiError::Unauthenticated)?;
+    let key = keys::find(app, presented).await?.ok_or(ApiError::Unauthenticated)?;
     let workspace = &key.workspace;
     let slot = reserve_slot(app, workspace.id)?;
     let limit = |budget: Budget| (budget, workspace.rate_limit(budget));
@@ -218,6 +218,7 @@ async fn caller(
             return Err(ApiError::RateLimited(seconds));
         }
     }
+    keys::record_use(app, &key, permissions);
     let caller = Caller {
         workspace: key.workspace.clone(),
         key_id: key.key_id,
@@ -230,13 +231,17 @@ async fn caller(
 }
 
 /// Whether a request with this head would still pass the checks of its key, for responses that take
-/// long. While the keys cannot be read, it does.
+/// long: these are uses of the key, too. While the keys cannot be read, it does.
 pub async fn is_still_allowed(app: &App, head: &Parts, permission: &'static str) -> bool {
     let Some(presented) = bearer(&head.headers) else { return false };
-    match keys::find(app, presented, &[permission]).await {
+    match keys::find(app, presented).await {
         Ok(Some(key)) => {
-            key.permissions.iter().any(|granted| granted == permission)
-                && check_address(app, head, &[&key.workspace.ip_allowlist, &key.allow]).is_ok()
+            let is_allowed = key.permissions.iter().any(|granted| granted == permission)
+                && check_address(app, head, &[&key.workspace.ip_allowlist, &key.allow]).is_ok();
+            if is_allowed {
+                keys::record_use(app, &key, &[permission]);
+            }
+            is_allowed
         }
         Ok(None) => false,
         Err(_) => true,

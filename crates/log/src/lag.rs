@@ -5,6 +5,37 @@ use std::cmp::Reverse;
 use crate::cursors::{OffsetRange, TopicOffsets, stop_reason};
 use crate::message::Topic;
 use crate::offsets::GroupOffset;
+use crate::{Log, LogError};
+
+/// The groups' positions in a topic, and the offsets that the log has there.
+#[derive(Clone, Debug)]
+pub struct TopicLag {
+    pub offsets: TopicOffsets,
+    /// Every partition that a group has consumed.
+    pub partitions: Vec<PartitionLag>,
+}
+
+impl TopicLag {
+    /// Messages to process; unknown if a partition is stopped.
+    pub fn behind(&self) -> Option<i64> {
+        self.partitions.iter().map(PartitionLag::behind).sum()
+    }
+}
+
+/// Compares [positions](crate::offsets::positions_by_topic) with the log.
+pub async fn read(
+    log: &Log,
+    positions: Vec<(Topic, Vec<GroupOffset>)>,
+) -> Result<Vec<TopicLag>, LogError> {
+    let mut lags = Vec::with_capacity(positions.len());
+    for (topic, positions) in positions {
+        let offsets = log.topic_offsets(topic).await?;
+        let lag = |position| PartitionLag::new(topic, position, &offsets);
+        let partitions = positions.into_iter().map(lag).collect();
+        lags.push(TopicLag { offsets, partitions });
+    }
+    Ok(lags)
+}
 
 /// A group's position in a partition, and the offsets that the log has there.
 #[derive(Clone, Debug, PartialEq, Eq)]

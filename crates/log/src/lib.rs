@@ -11,7 +11,7 @@
 //! | [`lag`] | how far they are behind the end of the log |
 //! | [`message_ids`] | ids of messages that may be appended more than once |
 //! | [`payload`] | reads payloads by their version |
-//! | `embedded`, `kafka` | the two logs |
+//! | `embedded`, `kafka` | the two logs; Kafka with the feature `kafka` |
 //!
 //! A message belongs to the partition of its key, and messages of a partition are returned in
 //! order, in [`Batch`]es. The consumers of a group share the partitions; each group gets every
@@ -23,10 +23,13 @@
 //!
 //! Start with [`Log::append`] and [`Consumer::next`].
 
+#![cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "both logs share it"))]
+
 mod batch;
 mod consumer;
 mod cursors;
 mod embedded;
+#[cfg_attr(not(feature = "kafka"), path = "without_kafka.rs")]
 mod kafka;
 pub mod lag;
 mod message;

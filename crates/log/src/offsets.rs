@@ -30,6 +30,18 @@ pub async fn positions(tx: &mut Tx, topic: Topic) -> Result<Vec<GroupOffset>, St
     .bind(topic.name()).fetch_all(c).await?))
 }
 
+/// [`positions`] of each of `topics`.
+pub async fn positions_by_topic(
+    tx: &mut Tx,
+    topics: &[Topic],
+) -> Result<Vec<(Topic, Vec<GroupOffset>)>, StoreError> {
+    let mut by_topic = Vec::with_capacity(topics.len());
+    for topic in topics {
+        by_topic.push((*topic, positions(tx, *topic).await?));
+    }
+    Ok(by_topic)
+}
+
 /// The position of `group` in one partition; none if it has never consumed it.
 pub async fn position(
     tx: &mut Tx,

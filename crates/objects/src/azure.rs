@@ -130,8 +130,8 @@ impl Azure {
         Ok(Self { container, account, prefix, public_endpoint, credentials, clock, sizes })
     }
 
-    pub(super) fn with_sizes(&self, sizes: Sizes) -> Self {
-        Self { sizes, ..self.clone() }
+    pub(super) fn set_sizes(&mut self, sizes: Sizes) {
+        self.sizes = sizes;
     }
 
     pub(super) async fn put(

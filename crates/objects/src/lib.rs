@@ -5,7 +5,7 @@
 //! |---|---|
 //! | this file | [`Objects`]: the operations; their errors |
 //! | [`settings`] | the location of objects, and its credentials |
-//! | `s3`, `azure` | the remote stores; no type of an SDK is visible outside of them |
+//! | `s3`, `azure` | the remote stores, with the features of these names; no type of an SDK is visible outside |
 //! | [`files`] | a directory, served by the gateway through signed URLs |
 //! | `stream`, `failure` | parts and digests of large objects; failures that the remote stores share |
 //! | [`probe`] | tests of a newly declared storage |
@@ -15,6 +15,11 @@
 //! suppressed, because at `debug` they print signatures, tokens and bodies.
 //!
 //! Start with [`Objects`].
+
+#![cfg_attr(
+    not(all(feature = "s3", feature = "azure")),
+    allow(dead_code, reason = "the stores share it")
+)]
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,10 +33,12 @@ use futures::stream::BoxStream;
 use kit::retry::Retry;
 use kit::secrets::SecretKey;
 
+#[cfg_attr(not(feature = "azure"), path = "without_azure.rs")]
 mod azure;
 mod failure;
 pub mod files;
 pub mod probe;
+#[cfg_attr(not(feature = "s3"), path = "without_s3.rs")]
 mod s3;
 pub mod settings;
 mod stream;
@@ -178,12 +185,13 @@ impl Objects {
     }
 
     /// The same storage with other sizes; no effect on files.
-    pub fn with_sizes(self, sizes: Sizes) -> Self {
-        match self {
-            Self::S3(s3) => Self::S3(Arc::new(s3.with_sizes(sizes))),
-            Self::Azure(azure) => Self::Azure(Arc::new(azure.with_sizes(sizes))),
-            Self::Files(files) => Self::Files(files),
+    pub fn with_sizes(mut self, sizes: Sizes) -> Self {
+        match &mut self {
+            Self::S3(s3) => Arc::make_mut(s3).set_sizes(sizes),
+            Self::Azure(azure) => Arc::make_mut(azure).set_sizes(sizes),
+            Self::Files(_) => {}
         }
+        self
     }
 
     /// Writes an object atomically: durable and visible when this returns, or not written at all.

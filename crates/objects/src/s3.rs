@@ -148,8 +148,8 @@ impl S3 {
         })
     }
 
-    pub(super) fn with_sizes(&self, sizes: Sizes) -> Self {
-        Self { sizes, ..self.clone() }
+    pub(super) fn set_sizes(&mut self, sizes: Sizes) {
+        self.sizes = sizes;
     }
 
     pub(super) async fn put(

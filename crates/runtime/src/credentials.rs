@@ -66,8 +66,8 @@ pub trait Credential: Sized + Send + Sync + 'static {
     /// The hashes of all unrevoked credentials.
     fn all(tx: &mut Tx) -> impl Future<Output = Result<HashSet<Hash>, StoreError>> + Send;
 
-    /// Records its use at a time, in milliseconds since the Unix epoch, by a request that needs any
-    /// of these permissions.
+    /// Stores its use at a time, in milliseconds since the Unix epoch, by a request that needs any of
+    /// these permissions.
     fn used(
         &self,
         tx: &mut Tx,
@@ -108,8 +108,8 @@ pub fn hash(secret: &str) -> Hash {
 pub struct Credentials<C> {
     known: Arc<Cache<Hash, Option<Arc<C>>>>,
     all: CachedList<HashSet<Hash>>,
-    /// When the last uses were written.
-    used: Mutex<HashMap<Hash, Instant>>,
+    /// When the last uses were written, by the ids of the credentials.
+    used: Mutex<HashMap<Uuid, Instant>>,
 }
 
 impl<C: Credential> Default for Credentials<C> {
@@ -119,14 +119,8 @@ impl<C: Credential> Default for Credentials<C> {
 }
 
 impl<C: Credential> Credentials<C> {
-    /// The credential with the secret `presented`, if it exists and is not revoked. Records its use
-    /// in the background, by a request that needs any of these permissions.
-    pub async fn find(
-        &self,
-        app: &App,
-        presented: &str,
-        permissions: &[&'static str],
-    ) -> Result<Option<Arc<C>>, FindError> {
+    /// The credential with the secret `presented`, if it exists and is not revoked.
+    pub async fn find(&self, app: &App, presented: &str) -> Result<Option<Arc<C>>, FindError> {
         let hash = hash(presented);
         let is_listed = |all: Arc<HashSet<Hash>>| all.contains(&hash);
         let may_exist = self.known.knows(&hash)
@@ -143,20 +137,22 @@ impl<C: Credential> Credentials<C> {
             Ok(credential.map(Arc::new))
         };
         let found = self.known.get(hash, look_up).await.map_err(FindError::Store)?;
-        match &*found {
-            Some(credential) if self.should_record_use(hash) => {
-                write_use(app, credential.clone(), permissions.to_vec());
-            }
-            Some(_) => {}
+        if found.is_none() {
             // Revoked since it was listed. The rest of the list is still valid.
-            None => {
-                self.known.evict(&hash);
-                self.all.change(|all| {
-                    all.remove(&hash);
-                });
-            }
+            self.known.evict(&hash);
+            self.all.change(|all| {
+                all.remove(&hash);
+            });
         }
         Ok((*found).clone())
+    }
+
+    /// Records a use of a credential in the background, by an admitted request that needs any of these
+    /// permissions. At most one use in a minute is written.
+    pub fn record_use(&self, app: &App, credential: &Arc<C>, permissions: &[&'static str]) {
+        if self.should_record_use(credential.id()) {
+            write_use(app, credential.clone(), permissions.to_vec());
+        }
     }
 
     /// Reads the list of all credentials.
@@ -171,14 +167,14 @@ impl<C: Credential> Credentials<C> {
         all.await
     }
 
-    fn should_record_use(&self, hash: Hash) -> bool {
+    fn should_record_use(&self, id: Uuid) -> bool {
         let mut used = self.used.lock();
-        let is_due = used.get(&hash).is_none_or(|written| written.elapsed() >= USE_WRITE_INTERVAL);
+        let is_due = used.get(&id).is_none_or(|written| written.elapsed() >= USE_WRITE_INTERVAL);
         if is_due {
             if used.len() >= RULES.capacity {
                 used.retain(|_, written| written.elapsed() < USE_WRITE_INTERVAL);
             }
-            used.insert(hash, Instant::now());
+            used.insert(id, Instant::now());
         }
         is_due
     }

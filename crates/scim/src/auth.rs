@@ -121,6 +121,7 @@ async fn admit(
     if token.requires_origin {
         check_origin(head)?;
     }
+    tokens::record_use(app, &token);
     let address = gateway::sender_address(app, head).map(|address| address.to_string());
     Ok((TokenCaller { token, address }, slot))
 }
@@ -128,6 +129,7 @@ async fn admit(
 async fn admit_uncounted(head: &Parts) -> Result<Reservation, ApiError> {
     let (app, token, slot) = token(head).await?;
     check_address(app, head, &token)?;
+    tokens::record_use(app, &token);
     Ok(slot)
 }
 

@@ -9,7 +9,7 @@ use super::group::UserGroup;
 use super::schema::{
     self, Attributes, DEPARTMENT, ENTERPRISE, ResourceSchema, USER, USERS, invalid,
 };
-use super::{members, rows, sign_in_rows};
+use super::{members, rows, sign_in, sign_in_rows};
 use gateway::ApiError;
 use gateway::scim::PATH;
 use gateway::scim::ScimError;
@@ -344,11 +344,14 @@ impl Resource for User {
     async fn link(
         tx: &mut Tx,
         stored: &Stored<Self>,
-        _: Option<&Self>,
+        former: Option<&Self>,
         _: i64,
     ) -> Result<(), ScimError> {
         if !stored.value.is_active() {
             sign_in_rows::end_sessions(tx, stored.id).await?;
+        }
+        if let Some(former) = former {
+            sign_in::follow_name(tx, stored, former).await?;
         }
         Ok(())
     }

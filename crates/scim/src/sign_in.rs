@@ -99,6 +99,20 @@ pub async fn bind(
     Ok(Binding::Same)
 }
 
+/// Gives the sessions of a changed user the new name: lists and commands find the sessions of a person
+/// by the name.
+pub async fn follow_name(
+    tx: &mut Tx,
+    user: &Stored<User>,
+    former: &User,
+) -> Result<(), StoreError> {
+    let name = &user.value.user_name;
+    if *name == former.user_name {
+        return Ok(());
+    }
+    sign_in_rows::rename_sessions(tx, user.id, name).await
+}
+
 /// Removes the identities of a user, so that the next sign-in binds another one, and ends the sessions
 /// that they began; returns how many identities.
 pub async fn unbind(tx: &mut Tx, user: Uuid) -> Result<u64, StoreError> {

@@ -75,6 +75,17 @@ pub(super) async fn end_sessions(tx: &mut Tx, user: Uuid) -> Result<(), StoreErr
     Ok(())
 }
 
+/// Gives the sessions of a user in the console the user's new name.
+pub(super) async fn rename_sessions(tx: &mut Tx, user: Uuid, name: &str) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE console_sessions SET person = $2 WHERE user_id = $1")
+            .bind(user)
+            .bind(name)
+    );
+    Ok(())
+}
+
 /// When each user last signed in. Users without a sign-in are absent.
 pub(super) async fn last_sign_ins(
     tx: &mut Tx,

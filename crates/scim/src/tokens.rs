@@ -53,8 +53,13 @@ impl Credential for TokenMatch {
 
 /// The token with the secret `presented`, if it exists and is not revoked.
 pub async fn find(app: &App, presented: &str) -> Result<Option<Arc<TokenMatch>>, FindError> {
+    app.tokens.find(app, presented).await
+}
+
+/// Records a use of a token in the background, by an admitted request.
+pub fn record_use(app: &App, token: &Arc<TokenMatch>) {
     // All tokens have the same permissions.
-    app.tokens.find(app, presented, &[]).await
+    app.tokens.record_use(app, token, &[]);
 }
 
 /// Reads the list of active tokens.

@@ -15,6 +15,7 @@ pub mod fire;
 mod order;
 pub mod request;
 pub mod rows;
+mod summary_rows;
 
 use serde::Serialize;
 use uuid::Uuid;
@@ -27,8 +28,9 @@ use runtime::kinds;
 use store::claims::{self};
 use store::{StoreError, Tx, from_row, text_enum};
 
-pub use contents::Contents;
-pub use rows::{New, by_id, list, missed, unfinished};
+pub use contents::{Contents, ScheduleSummary};
+pub use rows::{New, by_id, list};
+pub use summary_rows::{audience, missed, summary, unfinished};
 
 text_enum! {
     /// The state of a scheduled send.
@@ -84,7 +86,7 @@ pub struct Schedule {
     /// Why it was missed.
     pub error: Option<String>,
     pub request_id: String,
-    /// The users and their data: a JSON object. Empty in lists that omit it because it is too long.
+    /// The users and their data: a JSON object. Empty in a [`ScheduleSummary`].
     #[serde(serialize_with = "serialize_json")]
     pub request: String,
 }

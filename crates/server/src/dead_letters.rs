@@ -13,35 +13,37 @@ use exports::intake::PlanExports;
 use gateway::ApiError;
 use kit::retry::Retry as _;
 use messages::dispatch::OrderHandler;
+use runtime::audit::Entry;
 use runtime::engine::batches::dead_letters::{self, DeadLetterError};
 use runtime::topics;
 use sending::erase;
 use tracking::apply::Ingest;
 use web_console::app::RetryDeadLetter;
 
-/// Applies a dead letter, and removes it in the same transaction.
-pub async fn retry(app: &App, id: Uuid) -> Result<(), DeadLetterError> {
+/// Applies a dead letter, and removes it in the same transaction, which also writes the entry of the
+/// audit log.
+pub async fn retry(app: &App, id: Uuid, entry: &Entry) -> Result<(), DeadLetterError> {
     let store = &app.store;
     match dead_letters::topic(store, id).await? {
         topics::TRACKING => {
             let ingest = Ingest::new(app).with_erase_hook(erase::erase_rows);
-            dead_letters::retry(store, &ingest, id).await
+            dead_letters::retry(store, &ingest, id, entry).await
         }
-        topics::CATALOGS => dead_letters::retry(store, &ApplyEdits::new(app), id).await,
-        topics::MESSAGES => dead_letters::retry(store, &OrderHandler, id).await,
-        _ => dead_letters::retry(store, &PlanExports, id).await,
+        topics::CATALOGS => dead_letters::retry(store, &ApplyEdits::new(app), id, entry).await,
+        topics::MESSAGES => dead_letters::retry(store, &OrderHandler, id, entry).await,
+        _ => dead_letters::retry(store, &PlanExports, id, entry).await,
     }
 }
 
 /// [`retry`] for a request: it waits for a turn of the workspace. A dead letter that fails again is a
 /// conflict.
-async fn retry_in_turn(app: App, workspace: i32, id: Uuid) -> Result<(), ApiError> {
+async fn retry_in_turn(app: App, workspace: i32, id: Uuid, entry: Entry) -> Result<(), ApiError> {
     let turn = app.dead_letter_turns.wait(workspace).await?;
     // On a thread of its own: it holds its turn to the end, even if the client leaves.
     let (runtime, span) = (Handle::current(), tracing::Span::current());
     let work = move || {
         let _turn = turn;
-        span.in_scope(|| runtime.block_on(retry(&app, id)))
+        span.in_scope(|| runtime.block_on(retry(&app, id, &entry)))
     };
     let retried = tokio::task::spawn_blocking(work).await;
     let retried =
@@ -51,8 +53,13 @@ async fn retry_in_turn(app: App, workspace: i32, id: Uuid) -> Result<(), ApiErro
 
 /// The pages of the console retry dead letters in the same turns as the API.
 impl RetryDeadLetter for App {
-    fn retry(&self, workspace: i32, id: Uuid) -> BoxFuture<'static, Result<(), ApiError>> {
-        retry_in_turn(self.clone(), workspace, id).boxed()
+    fn retry(
+        &self,
+        workspace: i32,
+        id: Uuid,
+        entry: Entry,
+    ) -> BoxFuture<'static, Result<(), ApiError>> {
+        retry_in_turn(self.clone(), workspace, id, entry).boxed()
     }
 }
 

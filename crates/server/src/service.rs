@@ -178,7 +178,7 @@ impl Service {
         let Some(listener) = listener else { return };
         let retry = Arc::new(self.app.clone());
         let app = web_console::App::new(self.app.runtime.for_console(), retry);
-        web_console::serve::serve(app, listener, self.shutdown.clone()).await;
+        app.serve(listener, self.shutdown.clone()).await;
     }
 
     /// Works until the shutdown.

@@ -6,13 +6,13 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::cli::ids::dashboard_user_id;
-use crate::cli::table::{Cell, optional, text, time};
+use crate::cli::table::{Cell, text, time_or_never};
 use crate::cli::{CommandResult, PageArguments, audit, retry};
 use crate::config::Config;
 use crate::scim::sign_in::{self, DashboardUser};
+use console_frame::permissions::PermissionTable;
+use console_frame::rights::Rights;
 use kit::clock::serialize_optional_time;
-use web_console::permissions::PermissionTable;
-use web_console::rights::Rights;
 
 /// A dashboard user with the rights that the permissions grant.
 #[derive(Serialize)]
@@ -53,7 +53,7 @@ fn row(user: &ListedUser) -> [Cell; 5] {
         text(&user.user_name),
         text(user.name.as_deref().unwrap_or_default()),
         text(if user.active { "yes" } else { "no" }),
-        optional(user.last_sign_in_at.map(time)),
+        time_or_never(user.last_sign_in_at),
     ]
 }
 

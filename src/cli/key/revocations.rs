@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::cli::confirm::Consent;
-use crate::cli::table::{Cell, optional, text, time};
+use crate::cli::table::{Cell, optional, text, time, time_or_never};
 use crate::cli::{CommandResult, PageArguments, audit, retry};
 use crate::credentials::hash;
 use crate::credentials::revoked::{
@@ -40,9 +40,9 @@ fn row(key: &KeyInfo) -> [Cell; 8] {
         text(&key.workspace),
         text(&key.name),
         optional(key.revoked_at.map(time)),
-        optional(key.revoked_by.as_ref().map(text)),
+        text(key.revoked_by.as_deref().unwrap_or("not recorded")),
         time(key.created_at),
-        optional(key.last_used_at.map(time)),
+        time_or_never(key.last_used_at),
         text(key.permissions.join(", ")),
     ]
 }

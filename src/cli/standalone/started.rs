@@ -7,9 +7,9 @@ use super::super::CommandResult;
 use super::super::console::link_for;
 use crate::config::Config;
 use crate::telemetry::{self, lines};
+use console_frame::rights::Role;
 use runtime::audit::operator;
 use server::service::Service;
-use web_console::rights::Role;
 
 /// Reports that `service` is ready: some lines on a terminal, otherwise one log line. Only the terminal
 /// gets a link that signs in to the console: logs are kept, and read by others.

@@ -84,6 +84,29 @@ export class Person {
     }
 }
 
+/** The width of a phone with large text, a phone, a laptop and a large screen, in pixels. */
+const WIDTHS = [320, 390, 1280, 1600];
+
+/**
+ * What is wrong with a page in windows of these widths, in light and dark, as text: what axe finds, and
+ * whether it scrolls sideways. `name` is the page's in these texts.
+ */
+export async function inspectInWindows(page, name, widths = WIDTHS) {
+    const found = [];
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    for (const width of widths) {
+        await page.setViewportSize({ width, height: 900 });
+        for (const colorScheme of ["light", "dark"]) {
+            await page.emulateMedia({ colorScheme });
+            const violations = await inspect(page);
+            found.push(...violations.map((violation) => `${name}, ${width} px, ${colorScheme}: ${violation}`));
+        }
+        const pixels = await overflow(page);
+        if (pixels > 0) found.push(`${name}, ${width} px: ${pixels} pixels too wide`);
+    }
+    return found;
+}
+
 /** The violations of a page, as text. The context needs `bypassCSP`, since axe is a script. */
 export async function inspect(page) {
     await page.evaluate(AXE);

@@ -277,10 +277,68 @@ export class World {
         return segments.find((segment) => segment.name === name).id;
     }
 
+    /** Declares dashboard users: their permissions in the company, by email address. */
+    async dashboardUsers(permissions) {
+        const users = Object.entries(permissions);
+        const dashboard_users = users.map(([user_name, company]) => ({ user_name, permissions: { company } }));
+        writeFileSync(join(this.directory, "company.yaml"), JSON.stringify({ company: "Acme", dashboard_users }));
+        await this.run("apply", "company.yaml");
+    }
+
     /** Puts numbers on the list of invalid ones. */
     async invalidNumbers(numbers, reason) {
         writeFileSync(join(this.directory, "numbers.txt"), numbers.join("\n"));
         await this.run("invalid-numbers", "add", "numbers.txt", "--workspace", "acme", "--reason", reason);
+    }
+
+    /**
+     * Stores a message of the log that could not be applied; returns its id. No request leads to one:
+     * a dead letter is a fault of a program.
+     */
+    deadLetter() {
+        return this.#onDatabase(`
+id, now = uuid.uuid4(), int(time.time() * 1000)
+payload = ('{"v":1,"workspace":%d,"objects":7}' % acme).encode()
+database.execute("""
+    INSERT INTO dead_letters (id, consumer_group, topic, partition, position, appended_at, key, payload,
+                              request_id, reason, attempts, created_at, workspace_id)
+    VALUES (?, 'ingest', 'tracking', 3, 7, ?, X'', ?, 'request-1', ?, 1, ?, ?)""",
+    (id.bytes, now, payload, "objects must be an array, not a number", now, acme))
+print(id)`);
+    }
+
+    /** Fills the history of the past day, which no request can: a wave of a working day. */
+    async pastDay() {
+        await this.#onDatabase(`
+minute = int(time.time()) // 60 * 60000
+for ago in range(1, 1440):
+    at = minute - ago * 60000
+    load = (1 - math.cos(at / 86400000 * 2 * math.pi)) / 2
+    values = {"exports_done": ago % 37 == 0, "exports_failed": ago == 411, "users_exported": 5000 * (ago % 37 == 0),
+              "messages_sent": int(900 * load) + ago * 7919 % 60, "messages_failed": ago % 11 == 0,
+              "objects_applied": int(5200 * load) + ago * 6007 % 400}
+    queues = {"dead_letters": 0, "log_behind": int(40 * load) + ago % 7, "oldest_work_ms": 900 + ago * 7919 % 1500}
+    for workspace, recorded in ((acme, values), (0, values | queues)):
+        database.executemany("INSERT OR REPLACE INTO history VALUES (60000, ?, ?, ?, ?)",
+                             [(workspace, at, metric, int(value)) for metric, value in recorded.items()])`);
+    }
+
+    /** Runs Python on the database of the program. */
+    async #onDatabase(statements) {
+        const program = `
+import math, sqlite3, sys, time, uuid
+database = sqlite3.connect(sys.argv[1], timeout=60)
+acme = database.execute("SELECT id FROM workspaces WHERE name = 'acme'").fetchone()[0]
+${statements}
+database.commit()`;
+        const file = join(this.environment.LONGSHORE_DATA, "store.db");
+        return (await promisify(execFile)("python3", ["-c", program, file])).stdout.trim();
+    }
+
+    /** The first line that a command prints with --json. */
+    async first(...args) {
+        const [line] = (await this.run(...args, "--json")).split("\n");
+        return line ? JSON.parse(line) : undefined;
     }
 
     /** Tracks a purchase of each product. */

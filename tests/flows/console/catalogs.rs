@@ -102,7 +102,7 @@ async fn catalogs_and_their_items_are_shown(backend: Backend) {
         "4.5",
         "Show all",
         "&lt;script&gt;",
-        "longshore catalogs items restaurants --id r7",
+        "longshore catalogs items --workspace=acme --id=r7 restaurants",
     ] {
         assert!(item.contains(part), "{part}: {item}");
     }

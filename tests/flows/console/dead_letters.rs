@@ -122,6 +122,9 @@ async fn dead_letters_are_applied_and_discarded(backend: Backend) {
         entry("dead_letter.payload", &risen),
     ];
     assert_eq!(found, expected.each_ref().map(|entry| entry.each_ref()));
+    let results: Vec<&Value> =
+        entries.iter().map(|entry| &entry["details"]["result"]).filter(|r| !r.is_null()).collect();
+    assert_eq!(results, ["failed", "applied"]);
     assert!(!json!(entries).to_string().contains("external_id"), "{entries:?}");
 
     // A person with rights in one workspace acts on its dead letters, and knows of no others.

@@ -68,22 +68,26 @@ async fn every_record_is_on_one_page() {
     )
     .await;
     assert_eq!(added, RECORDS as u64);
-    // One that cannot be read, and one that is too long for the list, are on it, too.
-    execute(&fleet, "UPDATE console_log SET record = $1 WHERE at = 0", "[").await;
-    let long = "x".repeat(100_000);
+    // One whose results cannot be read, and one with long messages, are on it, too.
+    let unknown = r#"{"results": {"users": "many"}}"#;
+    execute(&fleet, "UPDATE console_log SET record = $1 WHERE at = 0", unknown).await;
+    let long =
+        json!({ "messages": "x".repeat(100_000), "results": { "users": 4_321 } }).to_string();
     execute(&fleet, "UPDATE console_log SET record = $1 WHERE at = 1", &long).await;
     let vera = Browser::signed_in(&fleet, "vera", "viewer").await;
     let link = Regex::new(r#"href="/w/acme/sends/([0-9a-f]{32})""#).expect("an expression");
     let next = Regex::new(r#"href="([^"]+)" rel="next""#).expect("an expression");
     let (mut found, mut path) = (Vec::new(), DEVELOPER.to_owned());
+    let mut has_long = false;
     loop {
         let page = vera.get(&path).await;
         assert_eq!(page.status, 200, "{page:?}");
+        has_long |= page.text.contains(">4,321<");
         found.extend(link.captures_iter(&page.text).map(|link| link[1].to_owned()));
         let Some(address) = next.captures(&page.text) else { break };
         path = address[1].replace("&amp;", "&");
     }
-    assert_eq!(found.len(), RECORDS);
+    assert!(has_long && found.len() == RECORDS, "{has_long}, {}", found.len());
     assert_eq!(found.iter().collect::<BTreeSet<_>>().len(), RECORDS);
     // A record of another workspace is no position in this one.
     let other = vera.get(&format!("/w/beta/developer?before={}", found[0])).await;

@@ -240,6 +240,45 @@ async fn only_the_account_of_the_first_sign_in_is_accepted_until_an_operator_res
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_sessions_of_a_renamed_user_are_found_by_the_new_name() {
+    let world = World::start(Backend::Embedded).await;
+    let id = world.scim.create(ANN, in_acme(&["see_reports"])).await;
+    let browser = world.sign_in().await;
+    let new = "anna@acme.example";
+    world.scim.replace(&id, "userName", json!(new)).await;
+    for (name, sessions, status) in [(ANN, 0, 200), (new, 1, 303)] {
+        let found = world.fleet.run(&["console", "sessions", "--person", name, "--json"]).await;
+        assert_eq!(found.lines().count(), sessions, "{found}");
+        world.fleet.run(&["console", "sign-out", "--person", name]).await;
+        assert_eq!(browser.get("/w/acme/exports").await.status, status, "{name}");
+    }
+    world.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_checks_the_provider_as_a_sign_in_does() {
+    let world = World::start(Backend::Embedded).await;
+    let doctor = async |is_ok: bool| -> Value {
+        let output = world.fleet.command(&["doctor", "--json"]).await;
+        assert_eq!(output.status.success(), is_ok, "{output:?}");
+        let printed = String::from_utf8(output.stdout).expect("text");
+        let mut checks = printed.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+        let check = checks.find(|check: &Value| check["what"] == "identity provider");
+        let check = check.unwrap_or_else(|| panic!("{printed}"));
+        assert_eq!(check["ok"], json!(is_ok), "{check}");
+        check
+    };
+    doctor(true).await;
+    let issuer = Some("https://id.evil.example");
+    world.provider.script(Script { issuer, ..Script::default() });
+    let lying = doctor(false).await;
+    assert!(lying["text"].to_string().contains("id.evil.example"), "{lying}");
+    world.provider.script(Script { has_no_keys: true, ..Script::default() });
+    doctor(false).await;
+    world.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn below_a_path_the_provider_returns_to_the_public_address() {
     let world = World::start_below(Backend::Embedded, "/ops").await;
     world.scim.create(ANN, json!({"companyPermissions": ["see_reports"]})).await;

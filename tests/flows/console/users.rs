@@ -74,6 +74,19 @@ async fn audited(fleet: &Fleet) -> Vec<(String, String, Value)> {
         .collect()
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_of_a_page_runs_whatever_identifier_it_has() {
+    const IDENTIFIER: &str = "-a b'c";
+    let (fleet, _) = start(Backend::Embedded).await;
+    let browser = Browser::signed_in(&fleet, "ana", "admin").await;
+    let page = find(&browser, IDENTIFIER).await;
+    let (_, command) = page.text.split_once("longshore users find").expect("a command");
+    let arguments = command.split('<').next().expect("the end of the command");
+    import(&fleet, &[json!({ "external_id": IDENTIFIER })]).await;
+    fleet.shell(&format!("\"$LONGSHORE\" users find{arguments}")).await;
+    fleet.close().await;
+}
+
 async fn a_user_is_found_by_each_identifier_and_shown(backend: Backend) {
     let (fleet, _) = start(backend).await;
     let twin = json!({ "external_id": "ben", "email": "ANN@xn--bcher-kva.example" });

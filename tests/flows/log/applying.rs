@@ -27,6 +27,7 @@ use store::{Store, StoreError, Tx};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use self::pieces::retry_buried;
 use super::batches::{tracked, tracking};
 use super::installation::{Installation, longshore};
 use super::*;
@@ -282,12 +283,12 @@ async fn a_refused_message_is_found_and_buried_with_the_offset(place: Place) {
         ("tracking", GROUP)
     );
 
-    let refused = dead_letters::retry(&store, &handler, letters[0].id).await.unwrap_err();
+    let refused = retry_buried(&store, &handler, letters[0].id).await.unwrap_err();
     assert!(refused.to_string().contains("it failed again: never"), "{refused}");
     assert_eq!(buried(&store).await.len(), 2);
     handler.healed.store(true, Ordering::SeqCst);
-    dead_letters::retry(&store, &handler, letters[0].id).await.unwrap();
-    assert!(dead_letters::retry(&store, &handler, letters[0].id).await.is_err(), "it is gone");
+    retry_buried(&store, &handler, letters[0].id).await.unwrap();
+    assert!(retry_buried(&store, &handler, letters[0].id).await.is_err(), "it is gone");
     assert_eq!(until_applied(&store, 39).await["0/refuse it"], 1);
     assert_eq!(buried(&store).await.len(), 1);
     running.stop().await;
@@ -424,14 +425,14 @@ async fn a_dead_letter_whose_commit_response_is_lost_is_applied() {
         let mut config = config.clone();
         config.database.url = Some(address.into());
         let losing = longshore::app::connect(&config).await.unwrap();
-        let tried = dead_letters::retry(&losing, &handler, letter.id).await;
+        let tried = retry_buried(&losing, &handler, letter.id).await;
         assert!(lost.load(Ordering::SeqCst), "the commit was answered");
         assert_eq!(tried.is_ok(), done, "{tried:?}");
     }
     until_applied(&store, 2).await;
     let left = buried(&store).await;
     assert_eq!((left.len(), left[0].payload.as_slice()), (1, &b"panic"[..]));
-    assert!(dead_letters::retry(&store, &handler, letters[0].id).await.is_err(), "it is gone");
+    assert!(retry_buried(&store, &handler, letters[0].id).await.is_err(), "it is gone");
     log.close().await;
 }
 

@@ -2,6 +2,7 @@
 
 use longshore::app::App;
 use longshore::engine::batches::dead_letters;
+use runtime::audit::{self, Filter, Record};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -34,6 +35,15 @@ fn creating(workspace: i32, user: &str) -> String {
     json!({ "v": 1, "workspace": workspace, "received_at": 1_795_262_400_000_i64,
             "objects": [object] })
     .to_string()
+}
+
+/// The retries in the audit log, the oldest first, with their results.
+async fn retries(app: &App) -> Vec<(String, Value)> {
+    let action = Some("dead_letter.retry".to_owned());
+    let filter = Filter { action, limit: 10, ..Filter::default() };
+    let entries = audit::list(&mut app.store.snapshot().await.unwrap(), &filter).await.unwrap();
+    let result = |entry: &Record| (entry.object.clone(), entry.details["result"].clone());
+    entries.iter().rev().map(result).collect()
 }
 
 async fn only_own_dead_letters_are_listed_retried_and_discarded(backend: Backend) {
@@ -96,6 +106,10 @@ async fn only_own_dead_letters_are_listed_retried_and_discarded(backend: Backend
     }
     assert_eq!(world.acme.get(&format!("{PATH}?cursor=x")).await.status, 400);
     assert_eq!(world.few.get(PATH).await.status, 403);
+    assert_eq!(
+        retries(&app).await,
+        [(own[0].clone(), json!("applied")), (damaged, json!("failed"))]
+    );
     let left: Vec<Value> = all(&world.acme, PATH, "dead_letters", async || {}).await;
     assert_eq!(ids(&left), own[2..]);
     app.log.close().await;

@@ -10,7 +10,8 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use kit::secrets::SecretKey;
-use log::{Log, offsets, stop_reason};
+use log::lag::{self, TopicLag};
+use log::{Log, offsets};
 use longshore::app::App;
 use longshore::config::{Config, Mode};
 use longshore::setup;
@@ -395,21 +396,14 @@ impl Fleet {
 /// Messages of tracked objects, edits and sends that are not applied; unknown until every partition was assigned,
 /// or while a server does not respond.
 async fn unapplied_messages(config: &Config, store: &Store, log: &Log) -> Option<i64> {
-    let mut messages = 0;
-    for topic in [topics::TRACKING, topics::CATALOGS, topics::MESSAGES] {
-        let mut tx = store.snapshot().await.ok()?;
-        let positions = offsets::positions(&mut tx, topic).await.ok()?;
-        drop(tx);
-        if positions.len() != config.log.partitions as usize {
-            return None;
-        }
-        let topic_offsets = log.topic_offsets(topic).await.ok()?;
-        for position in positions {
-            let range =
-                topic_offsets.ranges.iter().find(|range| range.partition == position.partition)?;
-            let can_go_on = stop_reason(&position, &topic_offsets).is_none();
-            messages += can_go_on.then_some(range.end - position.next)?;
-        }
+    let topics = [topics::TRACKING, topics::CATALOGS, topics::MESSAGES];
+    let mut tx = store.snapshot().await.ok()?;
+    let positions = offsets::positions_by_topic(&mut tx, &topics).await.ok()?;
+    drop(tx);
+    let partitions = config.log.partitions as usize;
+    if positions.iter().any(|(_, positions)| positions.len() != partitions) {
+        return None;
     }
-    Some(messages)
+    let lags = lag::read(log, positions).await.ok()?;
+    lags.iter().map(TopicLag::behind).sum()
 }

@@ -1,5 +1,6 @@
 //! API keys: created, found, rotated and revoked, also after a restore.
 
+use longshore::setup;
 use longshore::workspace_file::apply::apply;
 use longshore::workspace_file::change::Options;
 use longshore::workspace_file::company::apply_company;
@@ -20,6 +21,7 @@ on_both_stores!(World =>
     keys_are_made_found_and_revoked,
     revoked_secrets_are_refused,
     revoked_secrets_are_revoked_again_after_a_restore,
+    revokers_in_the_audit_log_are_known_after_an_upgrade,
 );
 
 async fn another_secret_is_a_rotation(world: World) {
@@ -42,7 +44,7 @@ async fn keys_are_made_found_and_revoked(world: World) {
     let workspace = world.workspace().await;
     let secret = world.create_key(&workspace, "one").await.unwrap();
     assert!(secret.starts_with("lsk_") && secret.len() == 47, "{}", secret.len());
-    let found = keys::find(&world.app, &secret, &[]).await.unwrap().unwrap();
+    let found = keys::find(&world.app, &secret).await.unwrap().unwrap();
     assert_eq!(*found.workspace, workspace);
     assert_eq!(*found.permissions, ["users.track"]);
     assert!(found.allow.is_empty() && found.workspace.ip_allowlist.len() == 1);
@@ -54,7 +56,9 @@ async fn keys_are_made_found_and_revoked(world: World) {
         Err(KeyError::Taken(name)) if name == "one"
     ));
 
-    // Its use is noted next to the call.
+    // Its use is noted next to the call, once the request passes all checks.
+    assert_eq!(world.last_use().await, None);
+    keys::record_use(&world.app, &found, &["users.track"]);
     eventually("its use is noted", || async { world.last_use().await.is_some() }).await;
 
     let mut tx = world.app.store.write().await.unwrap();
@@ -66,7 +70,7 @@ async fn keys_are_made_found_and_revoked(world: World) {
     world.rejects_soon(&secret).await;
     // The name is free again, and an id names a key as well.
     let secret = world.create_key(&workspace, "one").await.unwrap();
-    let id = keys::find(&world.app, &secret, &[]).await.unwrap().unwrap().key_id;
+    let id = keys::find(&world.app, &secret).await.unwrap().unwrap().key_id;
     // It comes before a name, also if the name sorts first.
     let id = id.to_string();
     assert!(matches!(world.create_key(&workspace, &id).await, Err(KeyError::NewName)));
@@ -125,6 +129,34 @@ async fn revoked_secrets_are_refused(world: World) {
     let company = declared.company.as_ref().unwrap();
     let refused = apply_company(&world.app, company, Options::default()).await.map(|_| ());
     assert!(matches!(refused, Err(ApplyError::Token { .. })), "{refused:?}");
+}
+
+/// Versions before the column `revoked_by` wrote only the audit log.
+async fn revokers_in_the_audit_log_are_known_after_an_upgrade(world: World) {
+    world.apply(&acme("")).await.unwrap();
+    let workspace = world.workspace().await;
+    world.create_key(&workspace, "by hand").await.unwrap();
+    assert!(world.run(&["key", "revoke", "integrator"]).await.status.success());
+    let mut tx = world.app.store.write().await.unwrap();
+    keys::revoke(&mut tx, &world.app.clock, workspace.id, "by hand", ACTOR).await.unwrap();
+    tx.commit().await.unwrap();
+    for sql in [
+        "UPDATE api_keys SET revoked_by = NULL",
+        "DROP INDEX segments_by_name",
+        "DELETE FROM _sqlx_migrations WHERE version >= 30",
+    ] {
+        on_pool!(&world.app.store, pool => {
+            sqlx::query(sql).execute(pool).await.expect(sql);
+        });
+    }
+    setup::run(&world.app).await.unwrap();
+
+    let mut tx = world.app.store.snapshot().await.unwrap();
+    let revoked = keys::revoked(&mut tx, workspace.id, None, 10).await.unwrap();
+    let [by_hand, integrator] = &revoked[..] else { panic!("{revoked:?}") };
+    assert_eq!((by_hand.name.as_str(), &by_hand.revoked_by), ("by hand", &None), "no entry has it");
+    let revoker = integrator.revoked_by.as_deref();
+    assert!(revoker.is_some_and(|actor| actor.starts_with("command:")), "{revoked:?}");
 }
 
 /// The list of revoked secrets has those that a backup does not know.

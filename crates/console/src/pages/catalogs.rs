@@ -4,21 +4,23 @@
 pub mod catalog;
 pub mod item;
 
+use std::collections::HashMap;
+
 use axum::extract::RawQuery;
 use axum::response::Response;
 use maud::{Markup, html};
 
-use super::keyed::KeyedView;
-use crate::error::PageError;
 use crate::page::Page;
-use crate::parts::{self, Tone};
-use crate::shell::{KEY_HEADER, api, quoted};
+use console_frame::error::PageError;
+use console_frame::lists::KeyedView;
+use console_frame::parts::{self, Tone};
+use console_frame::shell::{KEY_HEADER, api, workspace_command};
 use content::catalogs::Type;
 use content::catalogs::list_rows::{self, ListedCatalog, MAX_COUNTED};
 use kit::clock::parse_time;
 use store::Tx;
 
-/// Catalogs on a page: few, because each one's items are counted.
+/// Catalogs on a page: few, because the items of each are counted.
 const PAGE: usize = 25;
 
 /// Fields that a catalog in the list names.
@@ -32,15 +34,18 @@ pub async fn list(page: Page, RawQuery(query): RawQuery) -> Result<Response, Pag
     let workspace = page.workspace()?.id;
     let mut tx = page.app.request_queue.snapshot().await?;
     let found = list_rows::catalogs_from(&mut tx, workspace, view.start(), PAGE as i64 + 1).await?;
-    tx.commit().await?;
     let (catalogs, next) = view.page(found, PAGE, |found| &found.catalog.name);
-    Ok(page.html("Catalogs", content(&page, &view, &catalogs, next.as_deref())))
+    let ids: Vec<i32> = catalogs.iter().map(|listed| listed.catalog.id).collect();
+    let counts = list_rows::count_items(&mut tx, &ids).await?;
+    tx.commit().await?;
+    Ok(page.html("Catalogs", content(&page, &view, &catalogs, &counts, next.as_deref())))
 }
 
 fn content(
     page: &Page,
     view: &KeyedView,
     catalogs: &[ListedCatalog],
+    counts: &HashMap<i32, i64>,
     next: Option<&str>,
 ) -> Markup {
     html! {
@@ -65,16 +70,21 @@ fn content(
                             th.num scope="col" { "Items" }
                         }
                     }
-                    tbody { @for catalog in catalogs { (row(page, catalog)) } }
+                    tbody {
+                        @for listed in catalogs {
+                            @let count = counts.get(&listed.catalog.id).copied().unwrap_or_default();
+                            (row(page, listed, count))
+                        }
+                    }
                 }
             }
             (view.pager(&page.workspace_link("/catalogs"), "By name", next))
         }
-        (terminal(page, "", "list"))
+        (terminal(page, "", &workspace_command(page, "catalogs list", &[], &[])))
     }
 }
 
-fn row(page: &Page, listed: &ListedCatalog) -> Markup {
+fn row(page: &Page, listed: &ListedCatalog, count: i64) -> Markup {
     let fields = listed.catalog.fields.all();
     let names = fields.iter().take(NAMED_FIELDS).map(|field| field.name.as_str());
     let names = names.collect::<Vec<_>>().join(", ");
@@ -91,7 +101,7 @@ fn row(page: &Page, listed: &ListedCatalog) -> Markup {
                 @if listed.has_items_file { div.marks { (declared()) } }
             }
             td.num data-label="Fields" { (parts::number(fields.len() as i64)) }
-            td.num data-label="Items" { (items(listed.items)) }
+            td.num data-label="Items" { (items(count)) }
         }
     }
 }
@@ -132,12 +142,13 @@ async fn own_catalog(page: &Page, tx: &mut Tx, name: &str) -> Result<ListedCatal
     found.ok_or(PageError::NotFound)
 }
 
-/// The same from a terminal: a path below `/catalogs`, and the rest of `longshore catalogs`.
+/// The command that lists the items of a catalog.
+fn items_command(page: &Page, options: &[(&str, &str)], catalog: &str) -> String {
+    workspace_command(page, "catalogs items", options, &[catalog])
+}
+
+/// The same from a terminal: a path below `/catalogs`, and a command.
 fn terminal(page: &Page, path: &str, command: &str) -> Markup {
-    let workspace = page.workspace_if_any().map_or("", |workspace| &workspace.name);
     let address = api(page, &format!("/catalogs{path}"));
-    parts::terminal(
-        &format!("curl -sS {address} {KEY_HEADER}"),
-        &format!("longshore catalogs {command} --workspace {}", quoted(workspace)),
-    )
+    parts::terminal(&format!("curl -sS {address} {KEY_HEADER}"), command)
 }

@@ -10,10 +10,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::first_rows;
-use crate::error::PageError;
-use crate::page::{Page, VisibleWorkspace};
-use crate::parts;
+use crate::page::Page;
+use console_frame::error::PageError;
+use console_frame::lists::first_rows;
+use console_frame::page::VisibleWorkspace;
+use console_frame::parts;
 use gateway::{ApiError, COMPANY, paging};
 use runtime::audit::{self, Entry};
 use runtime::engine::batches::dead_letters::{self, ListedDeadLetter};
@@ -58,7 +59,7 @@ pub struct View {
 
 /// A page of the list.
 struct Listed {
-    letters: Vec<ListedDeadLetter>,
+    dead_letters: Vec<ListedDeadLetter>,
     workspaces: Vec<VisibleWorkspace>,
     before: Option<Key>,
     /// The last one, if others follow.
@@ -80,12 +81,13 @@ pub async fn list(
     });
     let before: Option<Key> = before.transpose()?;
     let mut tx = page.app.request_queue.snapshot().await?;
-    let letters = dead_letters::list_newest(&mut tx, scope(&page), before, PAGE as i64 + 1).await?;
-    let workspaces = page.visible_workspaces(&mut tx).await?;
+    let dead_letters =
+        dead_letters::list_newest(&mut tx, scope(&page), before, PAGE as i64 + 1).await?;
     tx.commit().await?;
-    let (letters, has_more) = first_rows(letters, PAGE);
-    let last = letters.last().filter(|_| has_more).map(|last| (last.created_at, last.id));
-    let listed = Listed { letters, workspaces, before, last, done };
+    let workspaces = page.visible_workspaces().await?;
+    let (dead_letters, has_more) = first_rows(dead_letters, PAGE);
+    let last = dead_letters.last().filter(|_| has_more).map(|last| (last.created_at, last.id));
+    let listed = Listed { dead_letters, workspaces, before, last, done };
     Ok(page.html("Dead letters", view::list(&page, &listed)))
 }
 
@@ -103,50 +105,46 @@ pub async fn show(
 ) -> Result<Response, PageError> {
     let Query(View { done, .. }) = view.map_err(invalid_query)?;
     let mut tx = page.app.request_queue.snapshot().await?;
-    let letter = find(&page, &mut tx, &path, 0).await?;
-    let workspaces = page.visible_workspaces(&mut tx).await?;
+    let dead_letter = find(&page, &mut tx, &path, 0).await?;
     tx.commit().await?;
-    Ok(page.html("Dead letter", view::details(&page, &letter, &workspaces, done)))
+    let workspaces = page.visible_workspaces().await?;
+    Ok(page.html("Dead letter", view::details(&page, &dead_letter, &workspaces, done)))
 }
 
 /// `GET /dead-letters/{id}/payload`: after an entry in the audit log, because it has personal data.
 pub async fn payload(page: Page, Path(path): Path<DeadLetterPath>) -> Result<Response, PageError> {
     let mut tx = page.app.request_queue.write().await?;
-    let letter = find(&page, &mut tx, &path, PAYLOAD_BYTES).await?;
-    record(&page, &mut tx, &letter, "dead_letter.payload", json!({})).await?;
+    let dead_letter = find(&page, &mut tx, &path, PAYLOAD_BYTES).await?;
+    record(&page, &mut tx, &dead_letter, "dead_letter.payload", json!({})).await?;
     tx.commit().await?;
-    Ok(page.html("Payload of a dead letter", view::payload(&page, &letter)))
+    Ok(page.html("Payload of a dead letter", view::payload(&page, &dead_letter)))
 }
 
 /// `POST /dead-letters/{id}/retry`: applies it once, as the command does.
 pub async fn retry(page: Page, Path(path): Path<DeadLetterPath>) -> Result<Response, PageError> {
     let mut tx = page.app.request_queue.snapshot().await?;
-    let letter = find(&page, &mut tx, &path, 0).await?;
+    let dead_letter = find(&page, &mut tx, &path, 0).await?;
     tx.commit().await?;
-    let turn = letter.workspace_id.unwrap_or(COMPANY);
-    let done = match page.app.dead_letters.retry(turn, letter.id).await {
+    let turn = dead_letter.workspace_id.unwrap_or(COMPANY);
+    let entry = entry(&page, &dead_letter, "dead_letter.retry", json!({}));
+    let done = match page.app.dead_letters.retry(turn, dead_letter.id, entry).await {
         Ok(()) => Done::Applied,
         // Parts of it may be applied.
         Err(ApiError::Conflict(_)) => Done::Failed,
         Err(error) => return Err(error.into()),
     };
-    // Its own transaction is over.
-    let mut tx = page.app.request_queue.write().await?;
-    let details = json!({ "result": done.name() });
-    record(&page, &mut tx, &letter, "dead_letter.retry", details).await?;
-    tx.commit().await?;
-    let below = if done == Done::Failed { format!("/{}", letter.id) } else { String::new() };
+    let below = if done == Done::Failed { format!("/{}", dead_letter.id) } else { String::new() };
     Ok(redirect(&page, &below, done))
 }
 
 /// `POST /dead-letters/{id}/discard`: its data is lost.
 pub async fn discard(page: Page, Path(path): Path<DeadLetterPath>) -> Result<Response, PageError> {
     let mut tx = page.app.request_queue.write().await?;
-    let letter = find(&page, &mut tx, &path, 0).await?;
-    if !dead_letters::remove(&mut tx, scope(&page), letter.id).await? {
+    let dead_letter = find(&page, &mut tx, &path, 0).await?;
+    if !dead_letters::remove(&mut tx, scope(&page), dead_letter.id).await? {
         return Err(PageError::NotFound);
     }
-    record(&page, &mut tx, &letter, "dead_letter.discard", json!({})).await?;
+    record(&page, &mut tx, &dead_letter, "dead_letter.discard", json!({})).await?;
     tx.commit().await?;
     Ok(redirect(&page, "", Done::Discarded))
 }
@@ -190,11 +188,21 @@ async fn find(
 async fn record(
     page: &Page,
     tx: &mut Tx,
-    letter: &ListedDeadLetter,
+    dead_letter: &ListedDeadLetter,
     action: &'static str,
     details: Value,
 ) -> Result<(), StoreError> {
-    let entry = page.audit(action, letter.id.to_string(), details);
-    let entry = Entry { workspace_id: letter.workspace_id, ..entry };
+    let entry = entry(page, dead_letter, action, details);
     audit::record(tx, page.app.clock.now_ms(), &entry).await
+}
+
+/// An entry about an action on a dead letter, in its workspace.
+fn entry(
+    page: &Page,
+    dead_letter: &ListedDeadLetter,
+    action: &'static str,
+    details: Value,
+) -> Entry {
+    let entry = page.audit(action, dead_letter.id.to_string(), details);
+    Entry { workspace_id: dead_letter.workspace_id, ..entry }
 }

@@ -13,10 +13,10 @@ use url::form_urlencoded;
 use uuid::Uuid;
 
 use super::exports::actions::count_request;
-use crate::error::PageError;
 use crate::page::Page;
-use crate::parts::{self, icon};
-use crate::shell::{KEY_HEADER, api, quoted};
+use console_frame::error::PageError;
+use console_frame::parts::{self, icon};
+use console_frame::shell::{KEY_HEADER, api, workspace_command};
 use deliveries::{Delivery, DeliveryPage, KINDS, Key, ListedDelivery, Selection, State};
 use gateway::workspaces::Budget;
 use gateway::{ApiError, paging};
@@ -134,7 +134,7 @@ fn content(page: &Page, view: &View, found: &DeliveryPage) -> Markup {
                 @let offered = View { state, before: None, ..view.clone() };
                 @let current = (state == view.state).then_some("true");
                 a.chip href=(offered.address(page)) aria-current=[current] {
-                    (state.map_or("All", labels::word))
+                    (state.map_or("All", |state| labels::look(state).word))
                 }
             }
         }
@@ -221,7 +221,7 @@ fn empty(view: &View, has_more: bool) -> Markup {
 fn row(page: &Page, delivery: &ListedDelivery) -> Markup {
     html! {
         tr {
-            td.c-state { (labels::badge(delivery.state)) }
+            td.c-state { (labels::look(delivery.state).badge()) }
             td.c-main {
                 a.title id=(format!("x-{}", delivery.id)) href=(address(page, delivery.id, "")) {
                     (labels::kind(&delivery.kind))
@@ -249,11 +249,8 @@ fn terminal(page: &Page, view: &View) -> Markup {
         .extend_pairs(view.filters())
         .finish();
     let query = query.trim_end_matches('&');
-    let workspace = page.workspace_if_any().map_or("", |workspace| &workspace.name);
-    let mut command = format!("longshore deliveries list --workspace {}", quoted(workspace));
-    for (name, value) in view.filters().filter(|(name, _)| *name != "kind") {
-        command += &format!(" --{name} {}", quoted(value));
-    }
+    let options: Vec<_> = view.filters().filter(|(name, _)| *name != "kind").collect();
+    let command = workspace_command(page, "deliveries list", &options, &[]);
     parts::terminal(&format!("curl -sS {} {KEY_HEADER}", api(page, query)), &command)
 }
 

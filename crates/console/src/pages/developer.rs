@@ -10,13 +10,13 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::first_rows;
 use super::sends::labels;
-use crate::error::PageError;
 use crate::page::Page;
-use crate::parts;
-use crate::shell::quoted;
-use dispatches::ConsoleRecord;
+use console_frame::error::PageError;
+use console_frame::lists::first_rows;
+use console_frame::parts;
+use console_frame::shell::workspace_command;
+use dispatches::ConsoleSummary;
 use gateway::workspaces::segments;
 use messages::order::Kind;
 use store::documents::parsed;
@@ -24,25 +24,10 @@ use store::documents::parsed;
 /// Records on a page.
 const PAGE: u32 = 50;
 
-/// The page reads records up to this size, in bytes: they have the messages, too.
-const MAX_LISTED_BYTES: i64 = 64_000;
-
 #[derive(Debug, Default, Deserialize)]
 pub struct DeveloperQuery {
     /// The send of the last record of the page before.
     before: Option<Uuid>,
-}
-
-/// A record as the page shows it. It also has the messages, which may have secrets of webhooks.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Record {
-    /// The name of the [`Kind`].
-    call: String,
-    request_id: Option<String>,
-    segment_id: Option<Uuid>,
-    send_id: Option<String>,
-    results: Results,
 }
 
 /// How many users and messages of each outcome a send had.
@@ -58,11 +43,22 @@ struct Results {
 
 /// A send in the list.
 struct Listed {
-    dispatch_id: Uuid,
-    /// When its last message was sent.
-    at: i64,
-    /// Or why it is not shown.
-    record: Result<Record, &'static str>,
+    record: ConsoleSummary,
+    segment_id: Option<Uuid>,
+    /// None if a newer release wrote them.
+    results: Option<Results>,
+}
+
+impl Listed {
+    fn new(record: ConsoleSummary) -> Self {
+        let results = record.results.as_deref().unwrap_or("{}");
+        let results = parsed("console_log.record", record.dispatch_id, results);
+        let results = results.inspect_err(|error| {
+            tracing::warn!(%error, "a record of the developer console is unreadable");
+        });
+        let segment_id = record.segment_id.as_deref().and_then(|id| Uuid::try_parse(id).ok());
+        Self { record, segment_id, results: results.ok() }
+    }
 }
 
 /// `GET /w/{workspace}/developer`.
@@ -74,25 +70,13 @@ pub async fn list(
     let workspace = page.workspace()?.id;
     let mut tx = page.app.request_queue.snapshot().await?;
     let (before, limit) = (query.before, PAGE + 1);
-    let found =
-        dispatches::console_records(&mut tx, workspace, before, limit, MAX_LISTED_BYTES).await?;
-    let names = segments::names(&mut tx, workspace).await?.into_iter().collect();
-    tx.commit().await?;
+    let found = dispatches::console_summaries(&mut tx, workspace, before, limit).await?;
     let (found, has_more) = first_rows(found, PAGE as usize);
-    let sends: Vec<_> = found.iter().map(read).collect();
+    let sends: Vec<_> = found.into_iter().map(Listed::new).collect();
+    let ids: Vec<Uuid> = sends.iter().filter_map(|send| send.segment_id).collect();
+    let names = segments::names_of(&mut tx, workspace, &ids).await?;
+    tx.commit().await?;
     Ok(page.html("Developer console", content(&page, &query, &sends, has_more, &names)))
-}
-
-fn read(found: &ConsoleRecord) -> Listed {
-    let record = if found.record.is_empty() {
-        Err("Too long for the list")
-    } else {
-        parsed("console_log.record", found.dispatch_id, &found.record).map_err(|error| {
-            tracing::warn!(%error, "a record of the developer console is unreadable");
-            "Written by a newer release"
-        })
-    };
-    Listed { dispatch_id: found.dispatch_id, at: found.at, record }
 }
 
 fn content(
@@ -104,7 +88,7 @@ fn content(
 ) -> Markup {
     let path = page.workspace_link("/developer");
     let last = sends.last().filter(|_| has_more);
-    let older = last.map(|last| format!("{path}?before={}", last.dispatch_id.simple()));
+    let older = last.map(|last| format!("{path}?before={}", last.record.dispatch_id.simple()));
     let newer = query.before.map(|_| path.as_str());
     html! {
         div.head {
@@ -149,57 +133,37 @@ fn empty(query: &DeveloperQuery) -> Markup {
 }
 
 fn row(page: &Page, send: &Listed, names: &HashMap<Uuid, String>) -> Markup {
-    match &send.record {
-        Ok(record) => record_row(page, send, record, names),
-        Err(why) => html! {
-            tr {
-                td.c-main {
-                    a.title href=(labels::address(page, send.dispatch_id, "")) { (why) }
-                }
-                td.num data-label="Users" {}
-                td.num data-label="Sent" {}
-                td.num data-label="Failed" {}
-                td.num data-label="Left out" {}
-                td.num.c-time { (page.time(send.at)) }
-            }
-        },
-    }
-}
-
-fn record_row(
-    page: &Page,
-    send: &Listed,
-    record: &Record,
-    names: &HashMap<Uuid, String>,
-) -> Markup {
-    let Record { call, request_id, segment_id, send_id, results } = record;
-    let name = segment_id.and_then(|id| names.get(&id));
+    let Listed { record, segment_id, results } = send;
+    let call = record.call.as_deref().unwrap_or_default();
     let cause = match Kind::from_name(call) {
         Some(kind) => labels::cause(kind),
         None => call,
     };
+    let shown = |count: fn(&Results) -> i64| {
+        results.as_ref().map(count).map(parts::number).unwrap_or_default()
+    };
     html! {
         tr {
             td.c-main {
-                a.title href=(labels::address(page, send.dispatch_id, "")) {
-                    @match name {
+                a.title href=(labels::address(page, record.dispatch_id, "")) {
+                    @match segment_id.and_then(|id| names.get(&id)) {
                         Some(name) => (parts::name(name)),
                         None => "Removed segment",
                     }
                 }
                 span.sub {
                     (parts::cut(cause))
-                    @if let Some(id) = send_id { " · " (parts::name(id)) }
+                    @if let Some(id) = &record.send_id { " · " (parts::name(id)) }
                 }
-                @if let Some(id) = request_id { span.mono.sub { (parts::name(id)) } }
+                @if let Some(id) = &record.request_id { span.mono.sub { (parts::name(id)) } }
             }
-            td.num data-label="Users" { (parts::number(results.users)) }
-            td.num data-label="Sent" { (parts::number(results.sent)) }
+            td.num data-label="Users" { (shown(|results| results.users)) }
+            td.num data-label="Sent" { (shown(|results| results.sent)) }
             td.num data-label="Failed" {
-                (parts::number(results.failed.saturating_add(results.bounced)))
+                (shown(|results| results.failed.saturating_add(results.bounced)))
             }
-            td.num data-label="Left out" { (parts::number(left_out(results))) }
-            td.num.c-time { (page.time(send.at)) }
+            td.num data-label="Left out" { (shown(left_out)) }
+            td.num.c-time { (page.time(record.at)) }
         }
     }
 }
@@ -210,8 +174,7 @@ fn left_out(results: &Results) -> i64 {
 
 /// The records with the messages: the API has none of them.
 fn terminal(page: &Page) -> Markup {
-    let workspace = page.workspace_if_any().map_or("", |workspace| &workspace.name);
-    parts::terminal("", &format!("longshore console-log --workspace {} --json", quoted(workspace)))
+    parts::terminal("", &workspace_command(page, "console-log --json", &[], &[]))
 }
 
 #[cfg(test)]
@@ -219,19 +182,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_of_each_release_are_read() {
-        let record = |text: &str| {
-            let (dispatch_id, record) = (Uuid::nil(), text.to_owned());
-            read(&ConsoleRecord { dispatch_id, at: 1, record }).record
+    fn results_of_each_release_are_read() {
+        let listed = |results: Option<&str>| {
+            Listed::new(ConsoleSummary {
+                dispatch_id: Uuid::nil(),
+                at: 1,
+                call: None,
+                request_id: None,
+                segment_id: None,
+                send_id: None,
+                results: results.map(str::to_owned),
+            })
         };
-        let full = record(
-            r#"{"call": "schedule", "request_id": "r", "segment_id": null, "later": {},
-                "results": {"users": 7, "sent": 3, "left_out": {"capped": 1, "unknown": 2}}}"#,
-        )
+        let results = |text| listed(text).results;
+        let full = results(Some(
+            r#"{"users": 7, "sent": 3, "later": {}, "left_out": {"capped": 1, "unknown": 2}}"#,
+        ))
         .unwrap();
-        assert_eq!((full.call.as_str(), full.results.users), ("schedule", 7));
-        assert_eq!(left_out(&full.results), 3);
-        assert_eq!(record("{}").unwrap().results.sent, 0);
-        assert!(record("").is_err() && record("[").is_err());
+        assert_eq!((full.users, left_out(&full)), (7, 3));
+        assert_eq!(results(None).unwrap().sent, 0);
+        assert!(results(Some(r#"{"users": "7"}"#)).is_none());
     }
 }

@@ -16,11 +16,11 @@ use uuid::Uuid;
 
 use self::details::{PartsView, Shown};
 use self::live::LiveExport;
-use crate::error::PageError;
-use crate::form::Form;
 use crate::page::Page;
 use crate::pages::exports::actions::{count_request, redirect_to_created, redirect_to_export};
-use crate::parts;
+use console_frame::error::PageError;
+use console_frame::form::Form;
+use console_frame::parts;
 use exports::watched::Follower;
 use exports::{Job, Progress, State, create, download as downloads, overview, rows, status};
 use gateway::idempotency::{self, Begun, IdempotencyKey};

@@ -14,11 +14,11 @@ use sha2::{Digest as _, Sha256};
 
 use self::form::{CALLBACK, Errors, Request, Values};
 use self::view::Choices;
-use crate::error::PageError;
-use crate::form::Form;
 use crate::page::Page;
 use crate::pages::exports::actions::{count_request, redirect_to_created};
-use crate::rights::Right;
+use console_frame::error::PageError;
+use console_frame::form::Form;
+use console_frame::rights::Right;
 use exports::create;
 use exports::dry_run::{self, DryRun};
 use exports::request::ExportOptions;

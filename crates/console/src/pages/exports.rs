@@ -7,25 +7,22 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::RawQuery;
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{Html, IntoResponse as _, Response};
-use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use axum::http::HeaderMap;
+use axum::response::Response;
 use maud::{Markup, html};
-use sha2::{Digest as _, Sha256};
 use url::form_urlencoded;
 use uuid::Uuid;
 
 use self::labels::AudienceNames;
-use super::first_rows;
 use crate::app::App;
-use crate::error::PageError;
-use crate::layout::HX_REQUEST;
 use crate::page::Page;
-use crate::parts::{self, icon};
-use crate::rights::Right;
-use crate::shared::Shared;
-use crate::shell::{KEY_HEADER, api, quoted};
+use console_frame::error::PageError;
+use console_frame::lists::first_rows;
+use console_frame::page::update;
+use console_frame::parts::{self, icon};
+use console_frame::rights::Right;
+use console_frame::shared::Shared;
+use console_frame::shell::{KEY_HEADER, api, workspace_command};
 use exports::State;
 use exports::overview::{self, Filter, ListedExport, Mark};
 use store::StoreError;
@@ -75,7 +72,7 @@ impl Selection {
         match self {
             Self::All => "All",
             Self::InProgress => "In progress",
-            Self::State(state) => labels::word(state),
+            Self::State(state) => labels::look(state).word,
             Self::Mark(Mark::Stalled) => "Stalled",
             Self::Mark(Mark::Slow) => "Slow",
             Self::Mark(Mark::Late) => "Late",
@@ -217,28 +214,11 @@ async fn read_list(app: App, workspace: i32, view: View) -> Result<ExportList, S
     };
     let mut tx = app.request_queue.snapshot().await?;
     let exports = overview::list(&app, &mut tx, &filter).await?;
-    let names = AudienceNames::read(&mut tx, workspace).await?;
-    tx.commit().await?;
     let (exports, has_more) = first_rows(exports, PAGE);
+    let segments: Vec<Uuid> = exports.iter().map(|export| export.job.segment_id).collect();
+    let names = AudienceNames::read(&mut tx, workspace, &segments).await?;
+    tx.commit().await?;
     Ok(ExportList { exports, has_more, names })
-}
-
-/// The table alone, or 304 if the browser has it.
-pub(super) fn update(headers: &HeaderMap, table: Markup) -> Response {
-    let table = table.into_string();
-    let tag = format!("\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&table)));
-    // The browser asks each time whether its copy is the latest. At this address is also the whole
-    // page.
-    let cached = [
-        (header::ETAG, tag.clone()),
-        (header::CACHE_CONTROL, "private, no-cache".to_owned()),
-        (header::VARY, format!("{HX_REQUEST}, cookie")),
-    ];
-    let known = headers.get(header::IF_NONE_MATCH).and_then(|known| known.to_str().ok());
-    if known.is_some_and(|known| known.split(',').any(|known| known.trim() == tag)) {
-        return (StatusCode::NOT_MODIFIED, cached).into_response();
-    }
-    (cached, Html(table)).into_response()
 }
 
 fn content(page: &Page, listed: &Listed, table: &Markup) -> Markup {
@@ -330,7 +310,7 @@ fn row(page: &Page, listed: &Listed, export: &ListedExport) -> Markup {
     };
     html! {
         tr {
-            td.c-state { (labels::badge(progress.state)) (labels::marks(export.marks())) }
+            td.c-state { (labels::look(progress.state).badge()) (labels::marks(export.marks())) }
             td.c-main {
                 a.title id=(format!("x-{}", job.object_prefix)) href=(address) {
                     (parts::name(&listed.list.names.title(job, None)))
@@ -373,19 +353,18 @@ fn users(export: &ListedExport) -> Markup {
 
 /// The same list from a terminal. The API has no filter for marks.
 fn terminal(page: &Page, selection: Selection) -> Markup {
-    let workspace = page.workspace_if_any().map_or("", |workspace| &workspace.name);
     let (state, option) = match selection {
         Selection::All => (String::new(), String::new()),
         Selection::InProgress => (String::new(), " --active".to_owned()),
         Selection::State(state) => {
-            (format!("&state={}", state.name()), format!(" --state {}", state.name()))
+            (format!("&state={}", state.name()), format!(" --state={}", state.name()))
         }
-        Selection::Mark(mark) => (String::new(), format!(" --mark {}", mark.name())),
+        Selection::Mark(mark) => (String::new(), format!(" --mark={}", mark.name())),
     };
     let address = api(page, &format!("/users/export?limit={PAGE}{state}"));
     parts::terminal(
         &format!("curl -sS {address} {KEY_HEADER}"),
-        &format!("longshore export list --workspace {}{option} --key \"\"", quoted(workspace)),
+        &workspace_command(page, &format!("export list{option} --key \"\""), &[], &[]),
     )
 }
 
@@ -418,16 +397,5 @@ mod tests {
             assert!(error.starts_with(name), "{query}: {error}");
             assert!(error.contains(query.split_once('=').unwrap().1), "{error}");
         }
-    }
-
-    #[test]
-    fn an_unchanged_table_is_not_sent_again() {
-        let table = || html! { p { "a" } };
-        let first = update(&HeaderMap::new(), table());
-        let mut headers = HeaderMap::new();
-        headers.insert(header::IF_NONE_MATCH, first.headers()[header::ETAG].clone());
-        assert_eq!(first.status(), StatusCode::OK);
-        assert_eq!(update(&headers, table()).status(), StatusCode::NOT_MODIFIED);
-        assert_eq!(update(&headers, html! { p { "b" } }).status(), StatusCode::OK);
     }
 }

@@ -10,12 +10,13 @@ use maud::{Markup, html};
 use url::form_urlencoded;
 
 use self::span::Span;
-use crate::chart::{Chart, Series, Times, Unit};
-use crate::error::PageError;
-use crate::page::{Page, VisibleWorkspace};
-use crate::parts;
-use crate::rights::Right;
-use crate::shell::quoted;
+use crate::page::Page;
+use console_frame::chart::{Chart, Series, Times, Unit};
+use console_frame::error::PageError;
+use console_frame::page::VisibleWorkspace;
+use console_frame::parts;
+use console_frame::rights::Right;
+use console_frame::shell::workspace_command;
 use runtime::history::{self, History, Metric, Rollup};
 use store::{StoreError, Tx, claims};
 
@@ -199,15 +200,12 @@ fn address(page: &Page, span: Span) -> String {
 }
 
 fn terminal(page: &Page, span: Span) -> Markup {
-    let by = match span {
-        Span::Day => "hour",
-        Span::Month => "day --since 30d",
-        Span::Year => "day --since 365d",
+    let options: &[_] = match span {
+        Span::Day => &[("by", "hour")],
+        Span::Month => &[("by", "day"), ("since", "30d")],
+        Span::Year => &[("by", "day"), ("since", "365d")],
     };
-    let workspace = page
-        .workspace_if_any()
-        .map_or_else(String::new, |workspace| format!(" --workspace {}", quoted(&workspace.name)));
-    parts::terminal("", &format!("longshore history{workspace} --by {by}"))
+    parts::terminal("", &workspace_command(page, "history", options, &[]))
 }
 
 /// The charts of the last 24 hours for an overview. The workspaces are those in which the person may

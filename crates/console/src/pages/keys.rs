@@ -12,11 +12,11 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::first_rows;
-use crate::error::PageError;
 use crate::page::Page;
-use crate::parts::{self, Tone, icon};
-use crate::shell::quoted;
+use console_frame::error::PageError;
+use console_frame::lists::first_rows;
+use console_frame::parts::{self, Tone, icon};
+use console_frame::shell::workspace_command;
 use gateway::workspaces::keys::{self, KeyInfo};
 use runtime::config::network::networks;
 
@@ -177,7 +177,7 @@ fn last_use(page: &Page, key: &KeyInfo) -> Markup {
 fn revoker(key: &KeyInfo) -> Markup {
     match &key.revoked_by {
         Some(actor) => html! { "by " (parts::name(actor)) },
-        None => html! { "by an unknown person" },
+        None => html! { "(person not recorded)" },
     }
 }
 
@@ -194,13 +194,8 @@ fn pager(page: &Page, query: &KeysQuery, found: &[KeyInfo], has_more: bool) -> M
 }
 
 fn terminal(page: &Page, is_revoked: bool) -> Markup {
-    let option = if is_revoked { " --revoked" } else { "" };
-    parts::terminal("", &format!("longshore key list --workspace {}{option}", workspace_word(page)))
-}
-
-/// The workspace's name as a word of a command.
-fn workspace_word(page: &Page) -> String {
-    quoted(page.workspace_if_any().map_or("", |workspace| &workspace.name))
+    let words = if is_revoked { "key list --revoked" } else { "key list" };
+    parts::terminal("", &workspace_command(page, words, &[], &[]))
 }
 
 /// What a later `apply` does with the key.

@@ -5,7 +5,6 @@
 mod health;
 pub(super) mod view;
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -14,22 +13,24 @@ use axum::response::Response;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::Markup;
+use uuid::Uuid;
 
-use super::exports::{labels::AudienceNames, update};
+use super::exports::labels::AudienceNames;
 use super::history;
 use crate::app::App;
-use crate::error::PageError;
 use crate::fleet::Fleet;
-use crate::page::{Page, VisibleWorkspace};
-use crate::rights::Right;
-use crate::shared::Shared;
+use crate::page::Page;
+use console_frame::error::PageError;
+use console_frame::page::VisibleWorkspace;
+use console_frame::page::update;
+use console_frame::rights::Right;
+use console_frame::shared::Shared;
 use deliveries::GivenUp;
 use dispatches::RecentTotals;
 use exports::State;
 use exports::overview::{Filter, ListedExport};
 use exports::recent_rows::{self, FailedExport};
 use exports::storage_health::{self, WaitingExport};
-use gateway::workspaces;
 use store::{StoreError, Tx};
 
 /// Exports in progress that are read, and those of them that are shown.
@@ -54,8 +55,6 @@ type Scope = (Option<i32>, i64);
 
 /// What the overviews of all people read together.
 pub struct OverviewReads {
-    /// Ids by name.
-    workspaces: Shared<(), HashMap<String, i32>>,
     exports: Shared<Scope, Exports>,
     messages: Shared<Scope, RecentTotals>,
 }
@@ -63,7 +62,6 @@ pub struct OverviewReads {
 impl Default for OverviewReads {
     fn default() -> Self {
         Self {
-            workspaces: Shared::new("names of workspaces", 1),
             exports: Shared::new("overview of exports", MAX_KEPT),
             messages: Shared::new("overview of messages", MAX_KEPT),
         }
@@ -176,8 +174,7 @@ async fn read(page: &Page) -> Result<Overview, PageError> {
     let (app, rights) = (&page.app, &page.viewer.rights);
     let fleet = app.fleet.current(app).await?;
     let today = start_of_day(app.clock.now_ms(), &page.viewer.preferences.zone);
-    let ids = app.overview.workspaces.get_for(page, (), read_ids(app.clone())).await?;
-    let workspaces = page.visible_of(&ids);
+    let workspaces = page.visible_workspaces().await?;
     let with_exports = granted(page, &workspaces, Right::ExportsView);
     let with_messages = granted(page, &workspaces, Right::MessagesView);
     let exports = exports_of(page, &with_exports, today).await?;
@@ -200,13 +197,6 @@ async fn read(page: &Page) -> Result<Overview, PageError> {
         dead_letters: dead_letters.collect(),
         fleet: is_operator.then_some(fleet),
     })
-}
-
-async fn read_ids(app: App) -> Result<HashMap<String, i32>, StoreError> {
-    let mut tx = app.request_queue.snapshot().await?;
-    let ids = workspaces::ids(&mut tx).await?;
-    tx.commit().await?;
-    Ok(ids)
 }
 
 /// The exports of these workspaces together.
@@ -253,14 +243,16 @@ async fn read_exports(app: App, workspace: Option<i32>, today: i64) -> Result<Ex
 }
 
 async fn add_titles(tx: &mut Tx, exports: &mut [ExportInProgress]) -> Result<(), StoreError> {
-    let mut names: HashMap<i32, AudienceNames> = HashMap::new();
-    for ExportInProgress { export, title } in exports {
-        let workspace = export.job.workspace_id;
-        let names = match names.entry(workspace) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(unknown) => unknown.insert(AudienceNames::read(tx, workspace).await?),
-        };
-        *title = names.title(&export.job, None);
+    let mut segments: HashMap<i32, Vec<Uuid>> = HashMap::new();
+    for ExportInProgress { export, .. } in exports.iter() {
+        segments.entry(export.job.workspace_id).or_default().push(export.job.segment_id);
+    }
+    for (workspace, segments) in segments {
+        let names = AudienceNames::read(tx, workspace, &segments).await?;
+        let exports = exports.iter_mut();
+        for shown in exports.filter(|shown| shown.export.job.workspace_id == workspace) {
+            shown.title = names.title(&shown.export.job, None);
+        }
     }
     Ok(())
 }

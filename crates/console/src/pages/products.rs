@@ -4,11 +4,11 @@ use axum::extract::RawQuery;
 use axum::response::Response;
 use maud::{Markup, html};
 
-use super::keyed::KeyedView;
-use crate::error::PageError;
 use crate::page::Page;
-use crate::parts;
-use crate::shell::{KEY_HEADER, api};
+use console_frame::error::PageError;
+use console_frame::lists::KeyedView;
+use console_frame::parts;
+use console_frame::shell::{KEY_HEADER, api};
 use tracking::apply::products_from;
 
 /// Products on a page.

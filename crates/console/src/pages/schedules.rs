@@ -12,22 +12,19 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::first_rows;
-use crate::error::PageError;
 use crate::page::Page;
-use crate::parts;
-use crate::shell::quoted;
+use console_frame::error::PageError;
+use console_frame::lists::first_rows;
+use console_frame::parts;
+use console_frame::shell::workspace_command;
 use content::campaigns;
 use gateway::paging::{self, CURSOR};
 use gateway::workspaces::segments;
-use sending::schedules::{self, Contents, Position, Schedule};
+use sending::schedules::{self, Contents, Position, Schedule, ScheduleSummary};
 use store::{StoreError, Tx};
 
 /// Schedules on a page.
 const PAGE: usize = 50;
-
-/// The list reads requests up to this size, in bytes: they have the messages, too.
-const MAX_LISTED_BYTES: i64 = 64_000;
 
 kit::named! {
     /// Which schedules a page has.
@@ -67,13 +64,11 @@ impl Selection {
         tx: &mut Tx,
         workspace: i32,
         after: Position,
-    ) -> Result<Vec<Schedule>, StoreError> {
+    ) -> Result<Vec<ScheduleSummary>, StoreError> {
         let limit = PAGE as i64 + 1;
         match self {
-            Self::Upcoming => {
-                schedules::unfinished(tx, workspace, after, limit, MAX_LISTED_BYTES).await
-            }
-            Self::Missed => schedules::missed(tx, workspace, after, limit, MAX_LISTED_BYTES).await,
+            Self::Upcoming => schedules::unfinished(tx, workspace, after, limit).await,
+            Self::Missed => schedules::missed(tx, workspace, after, limit).await,
         }
     }
 
@@ -127,10 +122,18 @@ struct Names {
 }
 
 impl Names {
-    async fn read(tx: &mut Tx, workspace: i32) -> Result<Self, StoreError> {
+    async fn read(
+        tx: &mut Tx,
+        workspace: i32,
+        schedules: &[ScheduleSummary],
+    ) -> Result<Self, StoreError> {
+        let ids = |id: fn(&Contents) -> Option<Uuid>| {
+            schedules.iter().filter_map(|found| id(&found.contents)).collect::<Vec<_>>()
+        };
+        let (campaigns, segments) = (ids(|found| found.campaign_id), ids(|found| found.segment_id));
         Ok(Self {
-            campaigns: campaigns::names(tx, workspace).await?.into_iter().collect(),
-            segments: segments::names(tx, workspace).await?.into_iter().collect(),
+            campaigns: campaigns::names_of(tx, workspace, &campaigns).await?,
+            segments: segments::names_of(tx, workspace, &segments).await?,
         })
     }
 }
@@ -140,8 +143,7 @@ struct Listed {
     selection: Selection,
     is_first: bool,
     has_more: bool,
-    /// Without contents if they are too long, or if a newer release wrote them.
-    schedules: Vec<(Schedule, Option<Contents>)>,
+    schedules: Vec<ScheduleSummary>,
     names: Names,
 }
 
@@ -156,15 +158,9 @@ pub async fn list(
     let mut tx = page.app.request_queue.snapshot().await?;
     let start = after.unwrap_or(selection.start());
     let found = selection.read(&mut tx, workspace, start).await?;
-    let names = Names::read(&mut tx, workspace).await?;
+    let (schedules, has_more) = first_rows(found, PAGE);
+    let names = Names::read(&mut tx, workspace, &schedules).await?;
     tx.commit().await?;
-    let (found, has_more) = first_rows(found, PAGE);
-    let schedules = found.into_iter().map(|schedule| {
-        let is_short = !schedule.request.is_empty();
-        let contents = is_short.then(|| labels::contents(&schedule)).flatten();
-        (schedule, contents)
-    });
-    let schedules = schedules.collect();
     let listed = Listed { selection, is_first: after.is_none(), has_more, schedules, names };
     Ok(page.html("Schedules", content(&page, &listed)))
 }
@@ -194,11 +190,11 @@ fn table(page: &Page, listed: &Listed) -> Markup {
     let Listed { selection, is_first, has_more, schedules, names } = listed;
     let first = (!is_first).then(|| selection.address(page, None));
     let last = schedules.last().filter(|_| *has_more);
-    let next = last.map(|(last, _)| selection.address(page, Some(selection.position(last))));
+    let next = last.map(|last| selection.address(page, Some(selection.position(&last.schedule))));
     html! {
         section.panel aria-label="Schedules" {
             @if schedules.is_empty() {
-                (empty(*selection, *is_first))
+                (empty(page, *selection, *is_first))
             } @else {
                 table.list {
                     thead {
@@ -210,9 +206,7 @@ fn table(page: &Page, listed: &Listed) -> Markup {
                         }
                     }
                     tbody {
-                        @for (schedule, contents) in schedules {
-                            (row(page, names, schedule, contents.as_ref()))
-                        }
+                        @for found in schedules { (row(page, names, found)) }
                     }
                 }
             }
@@ -224,7 +218,8 @@ fn table(page: &Page, listed: &Listed) -> Markup {
     }
 }
 
-fn empty(selection: Selection, is_first: bool) -> Markup {
+fn empty(page: &Page, selection: Selection, is_first: bool) -> Markup {
+    let late_minutes = i64::try_from(page.app.config.messages.late_minutes).unwrap_or(i64::MAX);
     match selection {
         _ if !is_first => {
             parts::empty("No schedules here", "There are none after the page before.")
@@ -236,49 +231,54 @@ fn empty(selection: Selection, is_first: bool) -> Markup {
         ),
         Selection::Missed => parts::empty(
             "No missed schedules",
-            "A schedule is missed if no worker runs at its time, or if it has no message to send.",
+            &format!(
+                "A schedule is missed if no worker could send it within {} of its time, if it has no \
+                 message to send, or if it ended its worker repeatedly.",
+                parts::count_of(late_minutes, "minute", "minutes"),
+            ),
         ),
     }
 }
 
-fn row(page: &Page, names: &Names, schedule: &Schedule, contents: Option<&Contents>) -> Markup {
+fn row(page: &Page, names: &Names, found: &ScheduleSummary) -> Markup {
+    let ScheduleSummary { schedule, contents } = found;
     html! {
         tr {
             td.c-state {
-                (labels::badge(schedule))
+                (labels::look(schedule).badge())
                 @if labels::is_late(schedule, page.app.clock.now_ms()) {
                     div.marks { (labels::late_mark()) }
                 }
             }
             td.c-main {
                 a.title href=(labels::address(page, schedule.id, "")) {
-                    @if schedule.request.is_empty() {
-                        "Too long for the list"
-                    } @else {
-                        (parts::name(&labels::title(names, contents)))
-                    }
+                    (parts::name(&labels::title(names, found)))
                 }
-                span.sub { (labels::kind(schedule, contents)) }
+                span.sub { (labels::kind(found)) }
             }
             td.c-to data-label="To" {
-                @if let Some(contents) = contents {
-                    (parts::name(&labels::audience(names, contents)))
-                }
+                (parts::name(&labels::audience(names, contents)))
             }
             td.num.c-time { (labels::due(page, schedule)) }
         }
     }
 }
 
-/// The same list from a terminal. The command lists the latest schedules first.
+/// The same schedules from a terminal.
 fn terminal(page: &Page, selection: Selection) -> Markup {
-    let workspace = page.workspace_if_any().map_or("", |workspace| &workspace.name);
-    let state = match selection {
-        Selection::Upcoming => "pending",
-        Selection::Missed => "missed",
+    let list = |state| workspace_command(page, "schedules list", &[("state", state)], &[]);
+    let commands = match selection {
+        Selection::Upcoming => format!(
+            "# The schedules that were created last are first.\n{}\n\
+             # Also those whose ended_at is null: times in some zones follow.\n{}",
+            list("pending"),
+            list("sent"),
+        ),
+        Selection::Missed => {
+            format!("# The schedules that were created last are first.\n{}", list("missed"))
+        }
     };
-    let list = format!("longshore schedules list --workspace {}", quoted(workspace));
-    parts::terminal("", &format!("{list} --state {state}"))
+    parts::terminal("", &commands)
 }
 
 #[cfg(test)]

@@ -11,11 +11,11 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::first_rows;
-use crate::error::PageError;
 use crate::page::Page;
-use crate::parts;
-use crate::shell::{KEY_HEADER, api, quoted};
+use console_frame::error::PageError;
+use console_frame::lists::first_rows;
+use console_frame::parts;
+use console_frame::shell::{KEY_HEADER, api, workspace_command};
 use gateway::paging::{self, CURSOR};
 use gateway::workspaces::{Segment, segments};
 
@@ -104,7 +104,7 @@ fn row(page: &Page, workspace: i32, segment: &Segment) -> Markup {
                 @if is_built_in(workspace, segment.id) {
                     "All users"
                 } @else {
-                    "Those of " (conditions::count(&segment.audience))
+                    "Who match " (conditions::count(&segment.audience))
                 }
             }
             td data-label="Declared in" { (origin(workspace, segment.id)) }
@@ -127,9 +127,8 @@ pub(super) fn address(page: &Page, id: Uuid, path: &str) -> String {
 }
 
 fn terminal(page: &Page) -> Markup {
-    let workspace = page.workspace_if_any().map_or("", |workspace| &workspace.name);
     parts::terminal(
         &format!("curl -sS {} {KEY_HEADER}", api(page, "/segments/list")),
-        &format!("longshore segments list --workspace {}", quoted(workspace)),
+        &workspace_command(page, "segments list", &[], &[]),
     )
 }

@@ -17,14 +17,14 @@ use uuid::Uuid;
 
 use self::query::{Errors, ListKey, View};
 use self::send::{SendKey, Shown};
-use super::exports::update;
 use crate::app::App;
-use crate::error::PageError;
 use crate::page::Page;
-use crate::parts::{self, icon};
-use crate::rights::Right;
-use crate::shared::Shared;
-use crate::shell::{KEY_HEADER, api, quoted};
+use console_frame::error::PageError;
+use console_frame::page::update;
+use console_frame::parts::{self, icon};
+use console_frame::rights::Right;
+use console_frame::shared::Shared;
+use console_frame::shell::{KEY_HEADER, api, workspace_command};
 use content::campaigns;
 use dispatches::{DispatchPage, DispatchSummary, Filter};
 use messages::dispatch::State;
@@ -132,7 +132,7 @@ fn states(page: &Page, view: &View) -> Markup {
                 @let other = View { state, after: None, ..view.clone() };
                 @let current = (state == view.state).then_some("true");
                 a.chip href=(other.address(page)) aria-current=[current] {
-                    (state.map_or("All", labels::word))
+                    (state.map_or("All", |state| labels::look(state).word))
                 }
             }
         }
@@ -242,7 +242,7 @@ fn row(page: &Page, send: &DispatchSummary) -> Markup {
     let messages = &send.messages;
     html! {
         tr id=(format!("row-{id}")) {
-            td.c-state { (labels::badge(send.state)) }
+            td.c-state { (labels::look(send.state).badge()) }
             td.c-main {
                 a.title id=(format!("s-{id}")) href=(labels::address(page, send.id, "")) {
                     (parts::name(&labels::title(send)))
@@ -271,7 +271,7 @@ fn users(send: &DispatchSummary) -> Markup {
     }
     if send.state != State::Done {
         return parts::progress_in(
-            labels::tone(send.state),
+            labels::look(send.state).tone,
             send.walked,
             Some(send.users),
             "checked",
@@ -288,13 +288,11 @@ fn users(send: &DispatchSummary) -> Markup {
 
 /// The same list from a terminal.
 fn terminal(page: &Page, view: &View) -> Markup {
-    let workspace = page.workspace_if_any().map_or("", |workspace| &workspace.name);
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.append_pair("limit", &PAGE.to_string()).extend_pairs(view.parameters("campaign_id"));
     let address = api(page, &format!("/messages/dispatches?{}", query.finish()));
-    let mut command = format!("longshore dispatches list --workspace {}", quoted(workspace));
-    for (name, value) in view.parameters("campaign") {
-        command += &format!(" --{name} {}", quoted(&value));
-    }
+    let parameters = view.parameters("campaign");
+    let options: Vec<_> = parameters.iter().map(|(name, value)| (*name, &**value)).collect();
+    let command = workspace_command(page, "dispatches list", &options, &[]);
     parts::terminal(&format!("curl -sS {address} {KEY_HEADER}"), &command)
 }

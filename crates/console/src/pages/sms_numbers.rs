@@ -11,12 +11,12 @@ use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
 use serde_json::json;
 
-use super::keyed::KeyedView;
-use crate::error::PageError;
-use crate::form::Form;
 use crate::page::Page;
-use crate::parts::{self, icon};
-use crate::shell::{post, quoted};
+use console_frame::error::PageError;
+use console_frame::form::Form;
+use console_frame::lists::KeyedView;
+use console_frame::parts::{self, icon};
+use console_frame::shell::{post, workspace_command};
 use content::sms::{self, InvalidNumber};
 use runtime::audit::Change;
 
@@ -210,13 +210,13 @@ fn page_form(page: &Page, listed: &Listed, from: &str, button: &str) -> Markup {
 
 /// The list, and how to remove a number from it. Without numbers, which people copy.
 fn terminal(page: &Page) -> Markup {
-    let workspace = quoted(page.workspace_if_any().map_or("", |workspace| &workspace.name));
     let body = json!({ "phone_numbers": ["+15550100"] });
     parts::terminal(
         &post(page, "/sms/invalid_phone_numbers/remove", &body),
         &format!(
-            "longshore invalid-numbers list --workspace {workspace}\n\
-             longshore invalid-numbers remove +15550100 --workspace {workspace}"
+            "{}\n{}",
+            workspace_command(page, "invalid-numbers list", &[], &[]),
+            workspace_command(page, "invalid-numbers remove", &[], &["+15550100"]),
         ),
     )
 }

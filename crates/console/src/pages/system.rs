@@ -11,14 +11,15 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::exports::update;
-use super::first_rows;
 use super::history;
 use crate::app::App;
-use crate::error::PageError;
 use crate::fleet::Fleet;
-use crate::page::{Page, VisibleWorkspace};
-use crate::shared::Shared;
+use crate::page::Page;
+use console_frame::error::PageError;
+use console_frame::lists::first_rows;
+use console_frame::page::VisibleWorkspace;
+use console_frame::page::update;
+use console_frame::shared::Shared;
 use runtime::backups;
 use runtime::processes::{self, Process};
 use runtime::work_rows::{self, Lease};
@@ -75,9 +76,7 @@ pub async fn show(
     let app = page.app.clone();
     let system = page.app.system.0.get_for(&page, (), read(app)).await?;
     let fleet = page.app.fleet.current(&page.app).await?;
-    let mut tx = page.app.request_queue.snapshot().await?;
-    let workspaces = page.visible_workspaces(&mut tx).await?;
-    tx.commit().await?;
+    let workspaces = page.visible_workspaces().await?;
     let warnings = page.app.health_warnings.all();
     let shown = Shown { view, system, fleet, warnings, workspaces };
     if page.is_update {

@@ -21,12 +21,12 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::error::PageError;
-use crate::form::Form;
 use crate::page::Page;
-use crate::parts::{self, Tone, icon};
-use crate::rights::Right;
-use crate::shell::quoted;
+use console_frame::error::PageError;
+use console_frame::form::Form;
+use console_frame::parts::{self, Tone, icon};
+use console_frame::rights::Right;
+use console_frame::shell::workspace_command;
 use people::users::rows::{self, For, StoredUser};
 use people::users::search::{self, FoundUser, IdentifierKind};
 use people::users::{merged_rows, service_id};
@@ -201,12 +201,8 @@ fn erased(id: Uuid) -> Markup {
 }
 
 fn terminal(page: &Page, text: &str) -> Markup {
-    let workspace = page.workspace_if_any().map_or("", |workspace| &workspace.name);
-    let identifier = if text.is_empty() { "IDENTIFIER".to_owned() } else { quoted(text) };
-    parts::terminal(
-        "",
-        &format!("longshore users find {identifier} --workspace {}", quoted(workspace)),
-    )
+    let identifier = if text.is_empty() { "IDENTIFIER" } else { text };
+    parts::terminal("", &workspace_command(page, "users find", &[], &[identifier]))
 }
 
 // The user of a path --------------------------------------------------------------------------

@@ -1,12 +1,14 @@
 //! The SQL of campaigns and Canvases.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::{ApiCampaign, ApiCampaigns};
 use super::{Campaign, Kind};
 use store::documents::parsed;
-use store::{StoreError, Tx, execute, from_row, on};
+use store::{StoreError, Tx, execute, fetch_listed, from_row, on};
 
 from_row! { Campaign { id, kind, name, archived, paused } json { tags, content } }
 
@@ -25,6 +27,22 @@ pub async fn names(tx: &mut Tx, workspace: i32) -> Result<Vec<(Uuid, String)>, S
         "SELECT id, name FROM campaigns WHERE workspace_id = $1 ORDER BY name, number",
     )
     .bind(workspace).fetch_all(c).await?))
+}
+
+/// The names of those of these campaigns and Canvases that the workspace has, by their ids.
+pub async fn names_of(
+    tx: &mut Tx,
+    workspace: i32,
+    ids: &[Uuid],
+) -> Result<HashMap<Uuid, String>, StoreError> {
+    let names: Vec<(Uuid, String)> = fetch_listed!(
+        tx,
+        query_as,
+        ids(ids),
+        "SELECT id, name FROM campaigns WHERE workspace_id = $2 AND id",
+        workspace
+    );
+    Ok(names.into_iter().collect())
 }
 
 /// The campaigns and Canvases that depend on purchases: those with a trigger and those with a

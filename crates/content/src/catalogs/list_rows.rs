@@ -1,21 +1,21 @@
 //! The SQL of catalogs and items as people look through them: pages by key, with counts that stop at
 //! a limit.
 
+use std::collections::HashMap;
+
 use super::Catalog;
 use super::rows::catalog;
-use store::{StoreError, Tx, from_row, on};
+use store::{StoreError, Tx, fetch_listed, from_row, on};
 
 /// Counting the items of a catalog stops here.
-pub const MAX_COUNTED: i64 = 10_000;
+pub const MAX_COUNTED: i64 = 1_000;
 
-/// A catalog, and what a list shows about its items.
+/// A catalog, and where its items come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedCatalog {
     pub catalog: Catalog,
     /// Whether the workspace file declares the catalog with a file of items.
     pub has_items_file: bool,
-    /// Number of items; [`MAX_COUNTED`] + 1 if there are more than that.
-    pub items: i64,
 }
 
 /// A page of a workspace's catalogs, in the order of their names: from this name on.
@@ -25,17 +25,15 @@ pub async fn catalogs_from(
     from: &str,
     limit: i64,
 ) -> Result<Vec<ListedCatalog>, StoreError> {
-    on!(tx, c => sqlx::query_as::<_, (i32, String, String, bool, i64)>(
-        "SELECT id, name, fields, items_hash IS NOT NULL,
-                (SELECT count(*) FROM (SELECT 1 FROM catalog_items
-                                       WHERE catalog_id = catalogs.id LIMIT $4) AS counted)
-         FROM catalogs WHERE workspace_id = $1 AND name >= $2 ORDER BY name LIMIT $3",
+    on!(tx, c => sqlx::query_as::<_, (i32, String, String, bool)>(
+        "SELECT id, name, fields, items_hash IS NOT NULL FROM catalogs
+         WHERE workspace_id = $1 AND name >= $2 ORDER BY name LIMIT $3",
     )
-    .bind(workspace).bind(from).bind(limit).bind(MAX_COUNTED + 1).fetch_all(c).await?)
+    .bind(workspace).bind(from).bind(limit).fetch_all(c).await?)
     .into_iter()
-    .map(|(id, name, fields, has_items_file, items)| {
+    .map(|(id, name, fields, has_items_file)| {
         let catalog = catalog((id, workspace, name, fields))?;
-        Ok(ListedCatalog { catalog, has_items_file, items })
+        Ok(ListedCatalog { catalog, has_items_file })
     })
     .collect()
 }
@@ -50,6 +48,21 @@ pub async fn find_catalog(
     Ok(found.filter(|found| found.catalog.name == name))
 }
 
+/// The number of items of each of these catalogs, by the catalog's id; [`MAX_COUNTED`] + 1 if there are
+/// more than [`MAX_COUNTED`].
+pub async fn count_items(tx: &mut Tx, catalogs: &[i32]) -> Result<HashMap<i32, i64>, StoreError> {
+    let counted: Vec<(i32, i64)> = fetch_listed!(
+        tx,
+        query_as,
+        plain(catalogs),
+        "SELECT id, (SELECT count(*) FROM (SELECT 1 FROM catalog_items
+                                           WHERE catalog_id = catalogs.id LIMIT $2) AS counted)
+         FROM catalogs WHERE id",
+        MAX_COUNTED + 1
+    );
+    Ok(counted.into_iter().collect())
+}
+
 /// An item in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedItem {
@@ -60,17 +73,17 @@ pub struct ListedItem {
 from_row! { ListedItem { item_id, doc } }
 
 /// A page of a catalog's items, in the order of their ids: from this id on. Documents of more than
-/// `max_chars` characters are left out.
+/// `max_bytes` bytes are left out.
 pub async fn items_from(
     tx: &mut Tx,
     catalog: i32,
     from: &str,
-    max_chars: i64,
+    max_bytes: i64,
     limit: i64,
 ) -> Result<Vec<ListedItem>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT item_id, CASE WHEN length(doc) <= $3 THEN doc END AS doc FROM catalog_items
+        "SELECT item_id, CASE WHEN octet_length(doc) <= $3 THEN doc END AS doc FROM catalog_items
          WHERE catalog_id = $1 AND item_id >= $2 ORDER BY item_id LIMIT $4",
     )
-    .bind(catalog).bind(from).bind(max_chars).bind(limit).fetch_all(c).await?))
+    .bind(catalog).bind(from).bind(max_bytes).bind(limit).fetch_all(c).await?))
 }

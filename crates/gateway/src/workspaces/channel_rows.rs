@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::Segment;
 use crate::workspaces::settings::SubscriptionGroup;
-use store::{StoreError, Tx, execute, from_row, on};
+use store::{StoreError, Tx, execute, fetch_listed, from_row, on};
 
 from_row! { SubscriptionGroup { id, channel, from } }
 from_row! { Segment { id, name } json { audience } }
@@ -138,6 +138,21 @@ pub(crate) async fn segment_names(
         "SELECT id, name FROM segments WHERE workspace_id = $1 ORDER BY name, id",
     )
     .bind(workspace).fetch_all(c).await?))
+}
+
+/// The ids and names of those of these segments that the workspace file declares.
+pub(crate) async fn segment_names_of(
+    tx: &mut Tx,
+    workspace: i32,
+    ids: &[Uuid],
+) -> Result<Vec<(Uuid, String)>, StoreError> {
+    Ok(fetch_listed!(
+        tx,
+        query_as,
+        ids(ids),
+        "SELECT id, name FROM segments WHERE workspace_id = $2 AND id",
+        workspace
+    ))
 }
 
 /// The ids of the segments that the workspace file declares.

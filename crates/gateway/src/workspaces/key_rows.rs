@@ -167,8 +167,8 @@ pub async fn revoke(tx: &mut Tx, id: Uuid, now: i64, actor: &str) -> Result<bool
     Ok(revoked == 1)
 }
 
-/// Stores the use of a key at a time, by a request that needs this permission, unless a later use is
-/// stored. The time is also that of the permission: older versions write only `last_used_at`.
+/// Stores the use of a key at a time, and the permission if it is known, unless a later use is stored.
+/// The time is also that of the permission: older versions write only `last_used_at`.
 pub(crate) async fn used(
     tx: &mut Tx,
     id: Uuid,

@@ -129,20 +129,28 @@ impl Credential for KeyMatch {
         permissions: &[&'static str],
         now: i64,
     ) -> Result<(), StoreError> {
-        let granted =
-            permissions.iter().find(|needed| self.permissions.iter().any(|own| own == *needed));
-        key_rows::used(tx, self.key_id, granted.copied(), now).await
+        key_rows::used(tx, self.key_id, self.only_granted(permissions), now).await
     }
 }
 
-/// The key with the secret `presented`, if it exists and is not revoked. Records its use by a request
-/// that needs any of these permissions.
-pub async fn find(
-    app: &App,
-    presented: &str,
-    permissions: &[&'static str],
-) -> Result<Option<Arc<KeyMatch>>, FindError> {
-    app.keys.find(app, presented, permissions).await
+impl KeyMatch {
+    /// Which of these permissions the key has; none if it has several of them: each allows the request.
+    fn only_granted(&self, permissions: &[&'static str]) -> Option<&'static str> {
+        let is_granted = |needed: &&&str| self.permissions.iter().any(|own| own == **needed);
+        let mut granted = permissions.iter().filter(is_granted);
+        granted.next().copied().filter(|_| granted.next().is_none())
+    }
+}
+
+/// The key with the secret `presented`, if it exists and is not revoked.
+pub async fn find(app: &App, presented: &str) -> Result<Option<Arc<KeyMatch>>, FindError> {
+    app.keys.find(app, presented).await
+}
+
+/// Records a use of a key in the background, by an admitted request that needs any of these
+/// permissions. Each process writes at most one use of a key in a minute.
+pub fn record_use(app: &App, key: &Arc<KeyMatch>, permissions: &[&'static str]) {
+    app.keys.record_use(app, key, permissions);
 }
 
 /// Reads the list of existing keys.
@@ -192,15 +200,15 @@ pub struct KeyInfo {
     pub declared: bool,
     #[serde(serialize_with = "serialize_time")]
     pub created_at: i64,
-    /// To the minute.
+    /// The last recorded use: each gateway records at most one in a minute. Refused requests are no use.
     #[serde(serialize_with = "serialize_optional_time")]
     pub last_used_at: Option<i64>,
-    /// The permission that the request at `last_used_at` needed; none if the key lacks it, or if a release
-    /// before this field stored the use.
+    /// The permission that the request at `last_used_at` needed; none if several permissions of the key
+    /// allow the request, or if a release before this field recorded the use.
     pub last_permission: Option<String>,
     #[serde(serialize_with = "serialize_optional_time")]
     pub revoked_at: Option<i64>,
-    /// The actor of the revocation in the audit log; none if a release before this field revoked it.
+    /// The actor of the revocation in the audit log; none if it is not recorded.
     pub revoked_by: Option<String>,
 }
 

@@ -1,5 +1,7 @@
 //! Segments: those of the workspace file, and the one that every workspace has.
 
+use std::collections::HashMap;
+
 use serde_json::json;
 use uuid::Uuid;
 
@@ -51,6 +53,17 @@ pub async fn page(
 pub async fn names(tx: &mut Tx, workspace: i32) -> Result<Vec<(Uuid, String)>, StoreError> {
     let mut names = vec![(all_users_id(workspace), ALL_USERS.to_owned())];
     names.extend(channel_rows::segment_names(tx, workspace).await?);
+    Ok(names)
+}
+
+/// The names of those of these segments that the workspace has, by their ids.
+pub async fn names_of(
+    tx: &mut Tx,
+    workspace: i32,
+    ids: &[Uuid],
+) -> Result<HashMap<Uuid, String>, StoreError> {
+    let mut names = HashMap::from([(all_users_id(workspace), ALL_USERS.to_owned())]);
+    names.extend(channel_rows::segment_names_of(tx, workspace, ids).await?);
     Ok(names)
 }
 

@@ -52,6 +52,25 @@ pub async fn selections(tx: &mut Tx, workspace: i32) -> Result<Vec<CatalogSelect
          WHERE workspace_id = $1 ORDER BY catalog, name",
     )
     .bind(workspace).fetch_all(c).await?);
+    read_selections(found)
+}
+
+/// The selections of one catalog.
+pub async fn selections_of(
+    tx: &mut Tx,
+    workspace: i32,
+    catalog: &str,
+) -> Result<Vec<CatalogSelection>, StoreError> {
+    let found: Vec<(String, String)> = on!(tx, c => sqlx::query_as(
+        "SELECT name, definition FROM catalog_selections
+         WHERE workspace_id = $1 AND catalog = $2 ORDER BY name",
+    )
+    .bind(workspace).bind(catalog).fetch_all(c).await?);
+    read_selections(found)
+}
+
+/// Reads selections from their names and definitions.
+fn read_selections(found: Vec<(String, String)>) -> Result<Vec<CatalogSelection>, StoreError> {
     let selection = |(name, definition): (String, String)| {
         parsed("catalog_selections.definition", name, &definition)
     };

@@ -4,27 +4,33 @@
 //! files ──(a thread: read, check, fold)──> batches ──(here: find users, write)──> store
 //! ```
 //!
-//! A batch is one transaction. An import that is interrupted and repeated creates no duplicates:
+//! A batch is one transaction. On PostgreSQL, several are written at the same time as long as they
+//! have no user in common: each finds its users after the one before it has, and waits until those
+//! that it shares a user with are written. So of two lines for a user, the later one wins. An import that is interrupted and repeated creates no duplicates:
 //! every accepted line identifies its user, by an id that the first run stored.
 
 mod decode;
 mod file_format;
 mod kept;
 mod lines;
+mod overlap;
 mod removed;
 mod resolve;
 mod zip;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::AbortOnDropHandle;
 
 pub use decode::Input;
 pub use decode::{FileError, describe as describe_error};
 pub use file_format::problem as problem_of_format;
 pub use lines::{Line, next_line};
 
+use self::overlap::Identities;
 use super::record::{BETWEEN_REASONS, Record};
 use super::rows::For;
 use super::service_id::Generator;
@@ -38,6 +44,9 @@ use store::{Store, StoreError};
 /// Records of one transaction. Those on SQLite are short, because others wait for its only writer.
 const POSTGRES_BATCH: usize = 2_000;
 const SQLITE_BATCH: usize = 400;
+
+/// Batches that are written at the same time on PostgreSQL.
+const POSTGRES_WRITERS: usize = 4;
 
 /// Attempts at one batch, over about half a minute.
 const ATTEMPTS: u32 = 8;
@@ -62,6 +71,8 @@ pub enum ImportError {
     Conflict,
     #[error("reading the files ended unexpectedly")]
     Reader,
+    #[error("writing a batch ended unexpectedly")]
+    Writer,
 }
 
 impl Retry for ImportError {
@@ -69,7 +80,7 @@ impl Retry for ImportError {
         match self {
             Self::Store(error) => error.can_retry(),
             Self::Conflict => true,
-            Self::Reader => false,
+            Self::Reader | Self::Writer => false,
         }
     }
 }
@@ -127,8 +138,8 @@ pub enum Progress<'a> {
 }
 
 /// The outcome of a batch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+#[derive(Debug, Default)]
+struct Written {
     pub created: u64,
     pub replaced: u64,
     pub kept_unsubscribed: u64,
@@ -139,18 +150,28 @@ pub struct Written {
 }
 
 /// Writes users into one workspace.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Importer {
     store: Store,
     clock: Clock,
     workspace: Workspace,
-    ids: Generator,
+    ids: Arc<Generator>,
     options: Options,
+}
+
+/// A batch that is being written.
+struct Writing {
+    /// Without its records.
+    batch: lines::Batch,
+    records: Arc<Vec<Record>>,
+    /// Of all users that it can change.
+    identities: Identities,
+    written: AbortOnDropHandle<Result<Written, ImportError>>,
 }
 
 impl Importer {
     pub fn new(store: Store, clock: Clock, workspace: Workspace) -> Self {
-        let (ids, options) = (Generator::default(), Options::default());
+        let (ids, options) = (Arc::default(), Options::default());
         Self { store, clock, workspace, ids, options }
     }
 
@@ -166,7 +187,11 @@ impl Importer {
         inputs: Vec<Input>,
         mut report: impl FnMut(Progress<'_>),
     ) -> Result<Summary, ImportError> {
-        let size = if self.store.is_postgres() { POSTGRES_BATCH } else { SQLITE_BATCH };
+        let (size, writers) = if self.store.is_postgres() {
+            (POSTGRES_BATCH, POSTGRES_WRITERS)
+        } else {
+            (SQLITE_BATCH, 1)
+        };
         let (to_writer, mut batches) = mpsc::channel(2);
         let reader = lines::Reader {
             size,
@@ -177,26 +202,61 @@ impl Importer {
         };
         let reader = tokio::task::spawn_blocking(move || reader.read(inputs, &to_writer));
         let mut summary = Summary::default();
+        let mut writing: VecDeque<Writing> = VecDeque::new();
         while let Some(batch) = batches.recv().await {
-            self.write_batch(batch, &mut summary, &mut report).await?;
-            if self.options.max_bad_lines.is_some_and(|max| summary.bad > max) {
-                summary.stopped = true;
+            let identities = Identities::of_records(&batch.records);
+            while writing.len() == writers
+                || writing.iter().any(|earlier| earlier.identities.meets(&identities))
+            {
+                let Some(first) = writing.pop_front() else { break };
+                self.finish(first, &mut summary, &mut report).await?;
+            }
+            if self.has_too_many(summary.bad) {
+                break;
+            }
+            writing.push_back(self.begin(batch, identities).await);
+            // Others can be added while the batches are written.
+            let read: usize = writing.iter().map(|writing| writing.batch.bad.len()).sum();
+            if self.has_too_many(summary.bad + read as u64) {
                 break;
             }
         }
+        for batch in writing {
+            self.finish(batch, &mut summary, &mut report).await?;
+        }
+        summary.stopped = self.has_too_many(summary.bad);
         // The reader ends when its output is dropped.
         drop(batches);
         reader.await.map_err(|_| ImportError::Reader)?;
         Ok(summary)
     }
 
-    async fn write_batch(
+    fn has_too_many(&self, bad_lines: u64) -> bool {
+        self.options.max_bad_lines.is_some_and(|max| bad_lines > max)
+    }
+
+    /// Begins to write a batch; waits until its users are found.
+    async fn begin(&self, mut batch: lines::Batch, mut identities: Identities) -> Writing {
+        let (found, users) = oneshot::channel();
+        let records = Arc::new(std::mem::take(&mut batch.records));
+        let (importer, to_write) = (self.clone(), records.clone());
+        let written = tokio::spawn(async move { importer.write(&to_write, found).await });
+        // A batch that fails before that changes no user.
+        if let Ok(found) = users.await {
+            identities.extend(found);
+        }
+        Writing { batch, records, identities, written: AbortOnDropHandle::new(written) }
+    }
+
+    /// Waits until a batch is written, and reports it.
+    async fn finish(
         &self,
-        mut batch: lines::Batch,
+        writing: Writing,
         summary: &mut Summary,
         report: &mut impl FnMut(Progress<'_>),
     ) -> Result<(), ImportError> {
-        let mut written = self.write(&batch.records).await?;
+        let Writing { mut batch, records, written, .. } = writing;
+        let mut written = written.await.map_err(|_| ImportError::Writer)??;
         let mut bad = std::mem::take(&mut batch.bad);
         for (index, reason) in std::mem::take(&mut written.rejected) {
             let lines::Origin { file, line, text } = &mut batch.origins[index];
@@ -231,7 +291,7 @@ impl Importer {
         }
         summary.bad += bad.len() as u64;
         summary.broken_files += batch.broken_files;
-        for record in &batch.records {
+        for record in &*records {
             for name in &record.ignored {
                 if summary.ignored.len() < MAX_IGNORED || summary.ignored.contains_key(name) {
                     *summary.ignored.entry(name.clone()).or_default() += 1;
@@ -243,11 +303,15 @@ impl Importer {
     }
 
     /// Writes records in their order, in one transaction: of two records for the same user, the
-    /// later one wins. Retries if that can help.
-    pub async fn write(&self, records: &[Record]) -> Result<Written, ImportError> {
-        let mut attempt = 1;
+    /// later one wins. Retries if that can help. `found` gets the users that the first attempt found.
+    async fn write(
+        &self,
+        records: &[Record],
+        found: oneshot::Sender<Identities>,
+    ) -> Result<Written, ImportError> {
+        let (mut attempt, mut found) = (1, Some(found));
         loop {
-            match self.try_write(records).await {
+            match self.try_write(records, &mut found).await {
                 Err(error) if error.can_retry() && attempt < ATTEMPTS => {
                     tracing::warn!(attempt, %error, "batch failed; retrying");
                     let pause = retry::backoff(
@@ -263,7 +327,11 @@ impl Importer {
         }
     }
 
-    async fn try_write(&self, records: &[Record]) -> Result<Written, ImportError> {
+    async fn try_write(
+        &self,
+        records: &[Record],
+        found: &mut Option<oneshot::Sender<Identities>>,
+    ) -> Result<Written, ImportError> {
         if records.is_empty() {
             return Ok(Written::default());
         }
@@ -279,6 +347,10 @@ impl Importer {
         let workspace = self.workspace.id;
         let mut imported =
             resolve::ImportedUsers::look_up(&mut tx, workspace, records, purpose).await?;
+        if let Some(found) = found.take() {
+            // The import waits for them unless it has ended.
+            let _ = found.send(imported.identities());
+        }
         let mut written = Written::default();
         for (index, record) in records.iter().enumerate() {
             match imported.apply(record, &self.ids, now_ms, decided_at) {

@@ -13,8 +13,9 @@ use crate::history_rows::{self as rows, Counted, INSTALLATION, Value};
 use crate::topics;
 use crate::work_rows;
 use kit::retry;
-use log::lag::PartitionLag;
-use log::offsets;
+use log::lag::{self, TopicLag};
+use log::offsets::{self, GroupOffset};
+use log::{Log, Topic};
 use store::{Store, StoreError, claims};
 
 /// How often a process looks whether the current minute is recorded.
@@ -63,10 +64,11 @@ async fn record_current(app: &App) -> Result<(), StoreError> {
     }
     let work = work_rows::work(&mut tx, now, 1).await?;
     let dead_letters = dead_letters::count_by_workspace(&mut tx, MAX_DEAD_LETTERS).await?;
+    let positions = offsets::positions_by_topic(&mut tx, topics::ALL).await?;
     tx.commit().await?;
     let oldest = work.iter().filter_map(|work| work.since).min();
     let sample = Sample {
-        log_behind: log_behind(app).await?,
+        log_behind: log_behind(&app.log, positions).await,
         oldest_work_ms: oldest.map_or(0, |since| now.saturating_sub(since).max(0)),
         dead_letters: dead_letters.iter().map(|(_, count)| count).sum(),
     };
@@ -74,26 +76,10 @@ async fn record_current(app: &App) -> Result<(), StoreError> {
 }
 
 /// None if the log is unavailable, or a partition is stopped.
-async fn log_behind(app: &App) -> Result<Option<i64>, StoreError> {
-    let mut tx = app.store.snapshot().await?;
-    let mut groups = Vec::new();
-    for topic in topics::ALL {
-        groups.push((*topic, offsets::positions(&mut tx, *topic).await?));
-    }
-    tx.commit().await?;
-    let behind = async {
-        let mut behind = 0;
-        for (topic, positions) in groups {
-            let topic_offsets = app.log.topic_offsets(topic).await.ok()?;
-            let lags = positions
-                .into_iter()
-                .map(|position| PartitionLag::new(topic, position, &topic_offsets).behind());
-            behind += lags.sum::<Option<i64>>()?;
-        }
-        Some(behind)
-    };
+async fn log_behind(log: &Log, positions: Vec<(Topic, Vec<GroupOffset>)>) -> Option<i64> {
     // Only the log has a time limit: database work is never dropped halfway.
-    Ok(timeout(LOG_TIMEOUT, behind).await.ok().flatten())
+    let lags = timeout(LOG_TIMEOUT, lag::read(log, positions)).await.ok()?.ok()?;
+    lags.iter().map(TopicLag::behind).sum()
 }
 
 /// Records the minute of a time, by the database's clock, and adds what was counted since the last

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::rows;
+use super::{ScheduleSummary, summary_rows};
 use crate::app::App;
 use content::campaigns;
 use gateway::formats::{SuccessText, Time, schema_of};
@@ -85,11 +85,10 @@ async fn list(
 ) -> Result<axum::Json<Listed>, ApiError> {
     let until = read(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
     let mut tx = app.request_queue.snapshot().await?;
-    let pending = rows::pending(&mut tx, caller.workspace.id, until, MAX_SCHEDULES).await?;
+    let pending = summary_rows::pending(&mut tx, caller.workspace.id, until, MAX_SCHEDULES).await?;
     let declared = campaigns::stored(&mut tx, caller.workspace.id).await?;
     let mut scheduled_broadcasts = Vec::new();
-    for schedule in pending {
-        let contents = schedule.contents()?;
+    for ScheduleSummary { schedule, contents } in pending {
         let Some(id) = contents.campaign_id.filter(|_| contents.is_broadcast()) else { continue };
         let Some(campaign) = declared.iter().find(|campaign| campaign.id == id) else { continue };
         scheduled_broadcasts.push(Broadcast {

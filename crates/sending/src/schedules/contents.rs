@@ -1,68 +1,41 @@
-//! The messages and the audience of a schedule.
+//! What a schedule sends, and to which users.
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::Value;
 use uuid::Uuid;
 
 use super::Schedule;
-use messages::order::Order;
-use store::StoreError;
-use store::documents::parsed;
+use store::from_row;
 
-/// The messages and the audience of a schedule, without the identifiers of users.
+/// A schedule for lists, without its request.
+#[derive(Clone, Debug)]
+pub struct ScheduleSummary {
+    /// Its request is empty.
+    pub schedule: Schedule,
+    pub contents: Contents,
+}
+from_row! { ScheduleSummary {} flatten { schedule, contents } }
+
+/// What a request sends, without the messages and the identifiers of users.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contents {
     /// The API identifier of a campaign or a Canvas.
     pub campaign_id: Option<Uuid>,
     pub send_id: Option<String>,
-    /// The channels of its messages; empty for a Canvas, whose messages are those at its time.
-    pub channels: Vec<String>,
+    /// The channels of its messages, with commas; none for a Canvas, whose messages are those at its
+    /// time.
+    pub channels: Option<String>,
     /// Number of listed users. If it is 0, all users who match the other fields.
-    pub listed_users: usize,
+    pub listed_users: i64,
     pub segment_id: Option<Uuid>,
-    /// A connected audience, as JSON.
-    pub audience: Option<Value>,
+    /// Whether the request has a connected audience.
+    pub is_limited: bool,
 }
-
-/// The users of a Canvas, as they are stored. The audience is not read: that would compile its
-/// regular expressions.
-#[derive(Deserialize)]
-struct CanvasTarget {
-    recipients: Option<Vec<IgnoredAny>>,
-    audience: Option<Value>,
+from_row! {
+    Contents { campaign_id, send_id, channels, listed_users, segment_id, is_limited }
 }
 
 impl Contents {
     /// Whether it is for a whole segment or audience, or for all users.
     pub fn is_broadcast(&self) -> bool {
         self.listed_users == 0
-    }
-}
-
-impl Schedule {
-    pub fn contents(&self) -> Result<Contents, StoreError> {
-        const COLUMN: &str = "schedules.request";
-        if self.canvas_id.is_some() {
-            let CanvasTarget { recipients, audience } = parsed(COLUMN, self.id, &self.request)?;
-            return Ok(Contents {
-                campaign_id: self.canvas_id,
-                send_id: None,
-                channels: Vec::new(),
-                listed_users: recipients.map_or(0, |users| users.len()),
-                segment_id: None,
-                audience,
-            });
-        }
-        let Order { campaign_id, send_id, messages, target, .. } =
-            Order::from_row(COLUMN, self.id, &self.request)?;
-        Ok(Contents {
-            campaign_id,
-            send_id,
-            channels: messages.into_iter().map(|(channel, _)| channel).collect(),
-            listed_users: target.users.len(),
-            segment_id: target.segment_id,
-            audience: target.audience,
-        })
     }
 }

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::{Filter, Position, Schedule, State};
+use super::{Filter, Schedule, State};
 use messages::When;
 use messages::dispatch::shown_state;
 use messages::waves::Progress;
@@ -12,10 +12,6 @@ macro_rules! select {
     ($rest:expr) => {
         select!("s.request", $rest)
     };
-    // The request is empty if it has more than $5 bytes.
-    (short $rest:expr) => {
-        select!("CASE WHEN octet_length(s.request) <= $5 THEN s.request ELSE '' END", $rest)
-    };
     ($request:expr, $rest:expr) => {
         concat!(
             "SELECT s.id, s.workspace_id, w.name AS workspace, s.dispatch_id, s.canvas_id, ",
@@ -24,12 +20,13 @@ macro_rules! select {
                     coalesce(s.timed_at, s.created_at) AS timed_at, s.sent_at, s.ended_at, s.reached_at,
                     s.missed_at, s.error, s.request_id, ",
             $request,
-            " AS request
-             FROM schedules s JOIN workspaces w ON w.id = s.workspace_id ",
+            " FROM schedules s JOIN workspaces w ON w.id = s.workspace_id ",
             $rest
         )
     };
 }
+
+pub(super) use select;
 
 /// A schedule to write.
 #[derive(Debug)]
@@ -148,52 +145,6 @@ pub(super) async fn reschedule(
             .bind(timed_at)
     );
     Ok(())
-}
-
-/// Pending schedules of a workspace, in the order of their times.
-pub(super) async fn pending(
-    tx: &mut Tx,
-    workspace: i32,
-    until: i64,
-    limit: i64,
-) -> Result<Vec<Schedule>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(select!(
-        "WHERE s.workspace_id = $1 AND s.ended_at IS NULL AND s.state = 'pending' AND s.time <= $2
-         ORDER BY s.time, s.id LIMIT $3"
-    ))
-    .bind(workspace).bind(until).bind(limit).fetch_all(c).await?))
-}
-
-/// Schedules of a workspace that still send something, after a position in the order of their times.
-/// Requests of more than `max_bytes` are empty.
-pub async fn unfinished(
-    tx: &mut Tx,
-    workspace: i32,
-    (time, id): Position,
-    limit: i64,
-    max_bytes: i64,
-) -> Result<Vec<Schedule>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(select!(short
-        "WHERE s.workspace_id = $1 AND s.ended_at IS NULL AND (s.time, s.id) > ($2, $3)
-         ORDER BY s.time, s.id LIMIT $4"
-    ))
-    .bind(workspace).bind(time).bind(id).bind(limit).bind(max_bytes).fetch_all(c).await?))
-}
-
-/// Schedules of a workspace that were missed before a position, the latest first. Requests of more than
-/// `max_bytes` are empty.
-pub async fn missed(
-    tx: &mut Tx,
-    workspace: i32,
-    (ended_at, id): Position,
-    limit: i64,
-    max_bytes: i64,
-) -> Result<Vec<Schedule>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(select!(short
-        "WHERE s.workspace_id = $1 AND s.state = 'missed' AND (s.ended_at, s.id) < ($2, $3)
-         ORDER BY s.ended_at DESC, s.id DESC LIMIT $4"
-    ))
-    .bind(workspace).bind(ended_at).bind(id).bind(limit).bind(max_bytes).fetch_all(c).await?))
 }
 
 /// The changes of a fired schedule.

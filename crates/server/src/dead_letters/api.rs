@@ -207,10 +207,10 @@ async fn retry(
 ) -> Result<(Recording, Json<Success>), ApiError> {
     let id = read_id(id)?;
     find_own(&app, &caller, id, 0).await?;
-    retry_in_turn(app, caller.workspace.id, id).await?;
+    let entry = caller.entry(Change::new("dead_letter.retry", id.to_string(), json!({})));
+    retry_in_turn(app, caller.workspace.id, id, entry).await?;
     tracing::info!(dead_letter = %id, "dead letter applied by request");
-    let change = Change::new("dead_letter.retry", id.to_string(), json!({}));
-    Ok((caller.record_after(change), Json(Success::default())))
+    Ok((Recording::Settled, Json(Success::default())))
 }
 
 /// `DELETE /dead_letters/{id}`.

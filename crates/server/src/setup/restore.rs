@@ -14,13 +14,13 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use console_frame::session;
 use kit::private;
 use log::offsets::{self, GroupOffset};
 use log::{LogError, LogFile, Topic, TopicOffsets, stop_reason};
 use runtime::config::Config;
 use runtime::topics;
 use store::{Store, StoreError};
-use web_console::session;
 
 /// The files of an SQLite database.
 const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
@@ -313,11 +313,7 @@ async fn read_store(store: &Store) -> Result<Positions, RestoreError> {
     if let Some(problem) = store::inspect::sqlite_problems(&mut tx).await?.into_iter().next() {
         return Err(RestoreError::DamagedStore(problem));
     }
-    let mut positions = Vec::new();
-    for topic in topics::ALL {
-        positions.push((*topic, offsets::positions(&mut tx, *topic).await?));
-    }
-    Ok(positions)
+    Ok(offsets::positions_by_topic(&mut tx, topics::ALL).await?)
 }
 
 fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {

@@ -5,7 +5,7 @@
 //! | what | by |
 //! |---|---|
 //! | idempotency claims | the gateway: [`idempotency`](gateway::idempotency) |
-//! | sessions and sign-in links | the process with the console: [`session`](web_console::session) |
+//! | sessions and sign-in links | the process with the console: [`session`](console_frame::session) |
 //! | activity, and records of erasures | claims, a slice of users each: [`sweep`](people::users::sweep) |
 //! | objects of exports | claims, an export each: [`cleanup`](exports::cleanup) |
 //! | ids of messages | each partition's consumer, by the time of the messages that it reads: [`log::message_ids`] |

@@ -286,9 +286,7 @@ impl shares::Handler for ExportPart {
     const KIND: Kind = kinds::EXPORT_PART;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
-        let result = part::run(&self.0, claim, stop).await;
-        storage_health::note(&self.0, claim, &result).await;
-        result
+        storage_health::noted(&self.0, claim, part::run(&self.0, claim, stop)).await
     }
 
     async fn give_up(&self, claim: &Claim, error: Option<&ExportError>) -> Result<(), ClaimError> {
@@ -303,9 +301,7 @@ impl shares::Handler for ExportFinish {
     const KIND: Kind = kinds::EXPORT_FINISH;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
-        let result = finish::finish(&self.0, claim, stop).await;
-        storage_health::note(&self.0, claim, &result).await;
-        result
+        storage_health::noted(&self.0, claim, finish::finish(&self.0, claim, stop)).await
     }
 
     async fn give_up(&self, claim: &Claim, error: Option<&ExportError>) -> Result<(), ClaimError> {

@@ -1,8 +1,22 @@
 //! What fails, or is too much, together is done in pieces, down to the parts of a message.
 
+use longshore::engine::batches::dead_letters::DeadLetterError;
+use runtime::audit::{self, Entry, Filter};
+use serde_json::json;
+
 use super::*;
 
 on_both!(of_a_message_only_the_parts_that_fail_are_buried, oversized_batches_are_split,);
+
+/// Retries a dead letter, with an entry in the audit log.
+pub async fn retry_buried(
+    store: &Store,
+    handler: &impl Handler,
+    id: Uuid,
+) -> Result<(), DeadLetterError> {
+    let entry = Entry::from_command(None, "dead_letter.retry", id.to_string(), json!({}));
+    dead_letters::retry(store, handler, id, &entry).await
+}
 
 async fn of_a_message_only_the_parts_that_fail_are_buried(place: Place) {
     let installation = prepared(place).await;
@@ -26,10 +40,10 @@ async fn of_a_message_only_the_parts_that_fail_are_buried(place: Place) {
 
     // What can be done of it goes, and what cannot stays; once, also where two try it.
     let id = letters[0].id;
-    let refused = dead_letters::retry(&store, &handler, id).await.unwrap_err().to_string();
+    let refused = retry_buried(&store, &handler, id).await.unwrap_err().to_string();
     assert!(!refused.contains("the rest of the message was applied"), "{refused}");
     handler.healed.store(true, Ordering::SeqCst);
-    let retry = || dead_letters::retry(&store, &handler, id);
+    let retry = || retry_buried(&store, &handler, id);
     let (one, other) = tokio::join!(retry(), retry());
     let refused = [one, other].map(|tried| tried.unwrap_err().to_string());
     let is_rest_done =
@@ -38,6 +52,12 @@ async fn of_a_message_only_the_parts_that_fail_are_buried(place: Place) {
     assert_eq!(until_applied(&store, 9).await["0/refuse it"], 1);
     let letters = buried(&store).await;
     assert_eq!((letters.len(), letters[0].payload.as_slice()), (1, &b"panic"[..]));
+    let filter = Filter { limit: 10, ..Filter::default() };
+    let entries = audit::list(&mut store.snapshot().await.unwrap(), &filter).await.unwrap();
+    let mut results: Vec<_> = entries.iter().map(|entry| entry.details.to_string()).collect();
+    results.sort();
+    let failed = r#"{"result":"failed"}"#;
+    assert_eq!(results, [failed, failed, r#"{"result":"partly_applied"}"#]);
     running.stop().await;
     log.close().await;
 }

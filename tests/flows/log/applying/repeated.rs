@@ -70,7 +70,7 @@ async fn repeats_of_dead_letters_are_skipped(place: Place) {
     log.append(messages.clone()).await.unwrap();
     eventually("all are done", async || next(&store, 0).await == 32).await;
     until_applied(&store, 6).await;
-    dead_letters::retry(&store, &handler, letters[0].id).await.unwrap();
+    retry_buried(&store, &handler, letters[0].id).await.unwrap();
     log.append(messages).await.unwrap();
     eventually("all are done", async || next(&store, 0).await == 40).await;
     assert_eq!(until_applied(&store, 7).await["0/refuse it"], 1);

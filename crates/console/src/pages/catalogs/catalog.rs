@@ -5,12 +5,11 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{address, declared, items, own_catalog, terminal, value};
-use crate::error::PageError;
+use super::{address, declared, items, items_command, own_catalog, terminal, value};
 use crate::page::Page;
-use crate::pages::keyed::KeyedView;
-use crate::parts;
-use crate::shell::quoted;
+use console_frame::error::PageError;
+use console_frame::lists::KeyedView;
+use console_frame::parts;
 use content::catalogs::list_rows::{self, ListedCatalog, ListedItem};
 use content::catalogs::{Field, Type};
 use gateway::workspaces::template_data::CatalogSelection;
@@ -23,8 +22,8 @@ const PAGE: usize = 50;
 /// Fields that the list of items has as columns.
 const COLUMNS: usize = 3;
 
-/// The list shows the values of items up to this size, in characters.
-const MAX_LISTED_CHARS: i64 = 16_000;
+/// The list shows the values of items up to this size, in bytes.
+const MAX_LISTED_BYTES: i64 = 16_000;
 
 /// Fields that are shown at once.
 const FIRST_FIELDS: usize = 25;
@@ -38,6 +37,8 @@ pub struct CatalogPath {
 /// What the page shows.
 struct Shown {
     listed: ListedCatalog,
+    /// Number of its items, counted up to a limit.
+    count: i64,
     selections: Vec<CatalogSelection>,
     view: KeyedView,
     items: Vec<ListedItem>,
@@ -54,20 +55,21 @@ pub async fn show(
     let view = KeyedView::read(query.as_deref().unwrap_or_default());
     let mut tx = page.app.request_queue.snapshot().await?;
     let listed = own_catalog(&page, &mut tx, &path.catalog).await?;
-    let mut selections = template_rows::selections(&mut tx, page.workspace()?.id).await?;
-    selections.retain(|selection| selection.catalog == listed.catalog.name);
+    let (workspace, name) = (page.workspace()?.id, &listed.catalog.name);
+    let selections = template_rows::selections_of(&mut tx, workspace, name).await?;
     let id = listed.catalog.id;
+    let count = list_rows::count_items(&mut tx, &[id]).await?.remove(&id).unwrap_or_default();
     let limit = PAGE as i64 + 1;
-    let found = list_rows::items_from(&mut tx, id, view.start(), MAX_LISTED_CHARS, limit).await?;
+    let found = list_rows::items_from(&mut tx, id, view.start(), MAX_LISTED_BYTES, limit).await?;
     tx.commit().await?;
     let (items, next) = view.page(found, PAGE, |item| &item.item_id);
-    let shown = Shown { listed, selections, view, items, next };
+    let shown = Shown { listed, count, selections, view, items, next };
     let title = format!("Catalog {}", parts::cut(&shown.listed.catalog.name));
     Ok(page.html(&title, content(&page, &shown)))
 }
 
 fn content(page: &Page, shown: &Shown) -> Markup {
-    let Shown { listed, view, .. } = shown;
+    let Shown { listed, count, view, .. } = shown;
     let name = &listed.catalog.name;
     let fields = listed.catalog.fields.all();
     let path = address(page, name, "");
@@ -80,7 +82,7 @@ fn content(page: &Page, shown: &Shown) -> Markup {
                 h1 { (parts::name(name)) }
                 p.muted {
                     (parts::count_of(fields.len() as i64, "field", "fields")) " · "
-                    @if listed.items == 1 { "1 item" } @else { (items(listed.items)) " items" }
+                    @if *count == 1 { "1 item" } @else { (items(*count)) " items" }
                 }
                 @if listed.has_items_file { div.marks { (declared()) } }
             }
@@ -95,7 +97,7 @@ fn content(page: &Page, shown: &Shown) -> Markup {
                 @if !shown.selections.is_empty() { (selection_list(&shown.selections)) }
             }
         }
-        (terminal(page, &format!("/{name}/items"), &format!("items {}", quoted(name))))
+        (terminal(page, &format!("/{name}/items"), &items_command(page, &[], name)))
     }
 }
 

@@ -5,11 +5,10 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{address, own_catalog, terminal, value};
-use crate::error::PageError;
+use super::{address, items_command, own_catalog, terminal, value};
 use crate::page::Page;
-use crate::parts;
-use crate::shell::quoted;
+use console_frame::error::PageError;
+use console_frame::parts;
 use content::catalogs::rows::{self, StoredItem};
 use content::catalogs::{Catalog, Type};
 use kit::json::{self, JsonFields};
@@ -70,7 +69,7 @@ fn content(page: &Page, catalog: &Catalog, item: &StoredItem) -> Markup {
         (terminal(
             page,
             &format!("/{name}/items/{id}"),
-            &format!("items {} --id {}", quoted(name), quoted(id)),
+            &items_command(page, &[("id", id)], name),
         ))
     }
 }

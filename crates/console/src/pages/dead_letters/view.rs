@@ -3,10 +3,11 @@
 use maud::{Markup, html};
 
 use super::{Done, Key, Listed, path};
-use crate::page::{Page, VisibleWorkspace};
-use crate::parts::{self, Tone, icon};
-use crate::rights::Right;
-use crate::shell::{KEY_HEADER, api};
+use crate::page::Page;
+use console_frame::page::VisibleWorkspace;
+use console_frame::parts::{self, Look, Tone, icon};
+use console_frame::rights::Right;
+use console_frame::shell::{KEY_HEADER, api};
 use gateway::paging;
 use runtime::engine::batches::dead_letters::ListedDeadLetter;
 use runtime::topics;
@@ -43,7 +44,7 @@ pub fn list(page: &Page, listed: &Listed) -> Markup {
         }
         (notice(listed.done))
         section.panel id="dead-letters" aria-label="Dead letters" {
-            @if listed.letters.is_empty() {
+            @if listed.dead_letters.is_empty() {
                 (parts::empty(
                     "No dead letters",
                     "A message whose data is wrong, or that ended its worker repeatedly, appears here.",
@@ -64,7 +65,7 @@ pub fn list(page: &Page, listed: &Listed) -> Markup {
                         }
                     }
                     tbody {
-                        @for letter in &listed.letters { (row(page, letter, &listed.workspaces)) }
+                        @for dead_letter in &listed.dead_letters { (row(page, dead_letter, &listed.workspaces)) }
                     }
                 }
                 p.panel-foot { (parts::runbook(RUNBOOK)) }
@@ -75,29 +76,29 @@ pub fn list(page: &Page, listed: &Listed) -> Markup {
     }
 }
 
-fn row(page: &Page, letter: &ListedDeadLetter, workspaces: &[VisibleWorkspace]) -> Markup {
-    let address = page.link(&path(page, &format!("/{}", letter.id)));
+fn row(page: &Page, dead_letter: &ListedDeadLetter, workspaces: &[VisibleWorkspace]) -> Markup {
+    let address = page.link(&path(page, &format!("/{}", dead_letter.id)));
     html! {
         tr {
             td.c-state {
-                a.title id=(format!("x-{}", letter.id)) href=(address) { (kind(&letter.topic)) }
+                a.title id=(format!("x-{}", dead_letter.id)) href=(address) { (kind(&dead_letter.topic)) }
             }
-            td.c-text { (parts::name(&letter.reason)) }
+            td.c-text { (parts::name(&dead_letter.reason)) }
             @if page.workspace_if_any().is_none() {
-                td data-label="Workspace" { (workspace(letter, workspaces)) }
+                td data-label="Workspace" { (workspace(dead_letter, workspaces)) }
             }
-            td.num.c-wide data-label="Partition" { (letter.partition) }
-            td.num.c-wide data-label="Offset" { (letter.position) }
-            td.num data-label="Attempts" { (parts::number(letter.attempts.into())) }
-            td.num.c-time { (page.time(letter.created_at)) }
+            td.num.c-wide data-label="Partition" { (dead_letter.partition) }
+            td.num.c-wide data-label="Offset" { (dead_letter.position) }
+            td.num data-label="Attempts" { (parts::number(dead_letter.attempts.into())) }
+            td.num.c-time { (page.time(dead_letter.created_at)) }
         }
     }
 }
 
-fn workspace(letter: &ListedDeadLetter, workspaces: &[VisibleWorkspace]) -> Markup {
-    let found = workspaces.iter().find(|found| Some(found.id) == letter.workspace_id);
+fn workspace(dead_letter: &ListedDeadLetter, workspaces: &[VisibleWorkspace]) -> Markup {
+    let found = workspaces.iter().find(|found| Some(found.id) == dead_letter.workspace_id);
     html! {
-        @match (found, letter.workspace_id) {
+        @match (found, dead_letter.workspace_id) {
             (Some(found), _) => (parts::name(&found.name)),
             (None, Some(id)) => { "Workspace " (id) }
             (None, None) => span.muted { "Unknown" },
@@ -129,7 +130,7 @@ fn notice(done: Option<Done>) -> Markup {
 /// A dead letter with what can be done.
 pub fn details(
     page: &Page,
-    letter: &ListedDeadLetter,
+    dead_letter: &ListedDeadLetter,
     workspaces: &[VisibleWorkspace],
     done: Option<Done>,
 ) -> Markup {
@@ -138,44 +139,44 @@ pub fn details(
             div.head-title {
                 (crumbs(page, None))
                 h1 {
-                    (kind(&letter.topic)) " "
-                    (parts::pill(Tone::Bad, "circle-x", "Not applied"))
+                    (kind(&dead_letter.topic)) " "
+                    (Look::bad("Not applied").pill())
                 }
             }
-            div.actions { (actions(page, letter)) }
+            div.actions { (actions(page, dead_letter)) }
         }
         (notice(done))
         section.panel id="dead-letter" {
             div.panel-head { h2 { "Reason" } }
             div.panel-body {
-                pre.code { (letter.reason) }
+                pre.code { (dead_letter.reason) }
                 p { (parts::runbook(RUNBOOK)) }
             }
         }
         section.panel id="message" {
             div.panel-head { h2 { "Message" } }
-            div.panel-body { (facts(page, letter, workspaces)) }
+            div.panel-body { (facts(page, dead_letter, workspaces)) }
         }
-        (terminal(page, letter))
+        (terminal(page, dead_letter))
     }
 }
 
-fn crumbs(page: &Page, letter: Option<&ListedDeadLetter>) -> Markup {
+fn crumbs(page: &Page, dead_letter: Option<&ListedDeadLetter>) -> Markup {
     html! {
         nav.crumbs aria-label="Breadcrumb" {
             a href=(page.link(&path(page, ""))) { "Dead letters" }
-            @if let Some(letter) = letter {
+            @if let Some(dead_letter) = dead_letter {
                 span aria-hidden="true" { "/" }
-                a href=(page.link(&path(page, &format!("/{}", letter.id)))) {
-                    (kind(&letter.topic))
+                a href=(page.link(&path(page, &format!("/{}", dead_letter.id)))) {
+                    (kind(&dead_letter.topic))
                 }
             }
         }
     }
 }
 
-fn actions(page: &Page, letter: &ListedDeadLetter) -> Markup {
-    let address = |action: &str| page.link(&path(page, &format!("/{}{action}", letter.id)));
+fn actions(page: &Page, dead_letter: &ListedDeadLetter) -> Markup {
+    let address = |action: &str| page.link(&path(page, &format!("/{}{action}", dead_letter.id)));
     html! {
         @if page.may(Right::UsersView) {
             a.button href=(address("/payload")) { "Show the payload" }
@@ -195,17 +196,20 @@ fn actions(page: &Page, letter: &ListedDeadLetter) -> Markup {
     }
 }
 
-fn facts(page: &Page, letter: &ListedDeadLetter, workspaces: &[VisibleWorkspace]) -> Markup {
-    let place = format!("partition {}, offset {}", letter.partition, letter.position);
+fn facts(page: &Page, dead_letter: &ListedDeadLetter, workspaces: &[VisibleWorkspace]) -> Markup {
+    let position = format!("partition {}, offset {}", dead_letter.partition, dead_letter.position);
     parts::facts(&[
-        ("Workspace", workspace(letter, workspaces)),
-        ("Topic", html! { (parts::name(&letter.topic)) ", " (place) }),
-        ("Consumer group", parts::name(&letter.consumer_group)),
-        ("Attempts", html! { (parts::number(letter.attempts.into())) }),
-        ("Dead letter since", page.time(letter.created_at)),
-        ("Size", html! { (parts::bytes(letter.bytes)) }),
-        ("Request id", html! { span.mono { (parts::name(without_trace(&letter.request_id))) } }),
-        ("Id", html! { span.mono { (letter.id) } }),
+        ("Workspace", workspace(dead_letter, workspaces)),
+        ("Topic", html! { (parts::name(&dead_letter.topic)) ", " (position) }),
+        ("Consumer group", parts::name(&dead_letter.consumer_group)),
+        ("Attempts", html! { (parts::number(dead_letter.attempts.into())) }),
+        ("Dead letter since", page.time(dead_letter.created_at)),
+        ("Size", html! { (parts::bytes(dead_letter.bytes)) }),
+        (
+            "Request id",
+            html! { span.mono { (parts::name(without_trace(&dead_letter.request_id))) } },
+        ),
+        ("Id", html! { span.mono { (dead_letter.id) } }),
     ])
 }
 
@@ -217,9 +221,9 @@ fn list_terminal(page: &Page) -> Markup {
     parts::terminal(&curl, "longshore dead-letters list")
 }
 
-fn terminal(page: &Page, letter: &ListedDeadLetter) -> Markup {
-    let id = letter.id;
-    let curl = match letter.workspace_id {
+fn terminal(page: &Page, dead_letter: &ListedDeadLetter) -> Markup {
+    let id = dead_letter.id;
+    let curl = match dead_letter.workspace_id {
         // With a key of its workspace.
         Some(_) => {
             let address = api(page, &format!("/dead_letters/{id}"));
@@ -238,28 +242,28 @@ fn terminal(page: &Page, letter: &ListedDeadLetter) -> Markup {
 }
 
 /// The page with the payload.
-pub fn payload(page: &Page, letter: &ListedDeadLetter) -> Markup {
-    let read = letter.beginning.len() as i64;
+pub fn payload(page: &Page, dead_letter: &ListedDeadLetter) -> Markup {
+    let read = dead_letter.beginning.len() as i64;
     html! {
         div.head {
             div.head-title {
-                (crumbs(page, Some(letter)))
+                (crumbs(page, Some(dead_letter)))
                 h1 { "Payload" }
                 p.muted { "It has personal data: the audit log has that you looked at it." }
             }
         }
         section.panel id="payload" aria-label="Payload" {
             div.panel-body {
-                pre.code { (letter.beginning_text()) }
-                @if read < letter.bytes {
+                pre.code { (dead_letter.beginning_text()) }
+                @if read < dead_letter.bytes {
                     p.muted {
-                        "These are the first " (parts::bytes(read)) " of " (parts::bytes(letter.bytes))
+                        "These are the first " (parts::bytes(read)) " of " (parts::bytes(dead_letter.bytes))
                         "."
                     }
                 }
             }
         }
-        (parts::terminal("", &format!("longshore dead-letters show {}", letter.id)))
+        (parts::terminal("", &format!("longshore dead-letters show {}", dead_letter.id)))
     }
 }
 

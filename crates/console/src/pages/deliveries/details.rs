@@ -4,9 +4,9 @@ use maud::{Markup, html};
 
 use super::{address, labels};
 use crate::page::Page;
-use crate::parts::{self, Tone, icon};
-use crate::rights::Right;
-use crate::shell::{KEY_HEADER, api};
+use console_frame::parts::{self, Tone, icon};
+use console_frame::rights::Right;
+use console_frame::shell::{KEY_HEADER, api};
 use deliveries::{Delivery, STATUS_POSTBACK, State};
 use runtime::traces::without_trace;
 
@@ -24,7 +24,7 @@ pub fn content(page: &Page, delivery: &Delivery, was_resent: bool) -> Markup {
                 h1 {
                     (labels::kind(&delivery.kind)) " to "
                     (parts::name(&delivery.shown_url())) " "
-                    (labels::pill(delivery.state))
+                    (labels::look(delivery.state).pill())
                 }
             }
             div.actions { (actions(page, delivery)) }

@@ -1,32 +1,15 @@
 //! How pages name deliveries, their states, and why one fails.
 
-use maud::Markup;
-
-use crate::parts::{self, Tone};
+use console_frame::parts::{Look, Tone};
 use deliveries::{EMAIL_NOTIFICATION, EXPORT_CALLBACK, SLACK_NOTIFICATION, STATUS_POSTBACK, State};
 
-/// The look of a state, and its word.
-fn look(state: State) -> (Tone, &'static str, &'static str) {
+/// How a state is shown.
+pub fn look(state: State) -> Look {
     match state {
-        State::Pending => (Tone::Running, "clock", "Waiting"),
-        State::Delivered => (Tone::Good, "circle-check", "Delivered"),
-        State::GivenUp => (Tone::Bad, "circle-x", "Given up"),
+        State::Pending => Look::new(Tone::Running, "clock", "Waiting"),
+        State::Delivered => Look::good("Delivered"),
+        State::GivenUp => Look::bad("Given up"),
     }
-}
-
-pub fn word(state: State) -> &'static str {
-    look(state).2
-}
-
-pub fn badge(state: State) -> Markup {
-    let (tone, icon, word) = look(state);
-    parts::badge(tone, icon, word)
-}
-
-/// A state next to the title of a page.
-pub fn pill(state: State) -> Markup {
-    let (tone, icon, word) = look(state);
-    parts::pill(tone, icon, word)
 }
 
 /// What people call a delivery of a kind.

@@ -14,13 +14,13 @@ use uuid::Uuid;
 use super::KEY_FIELD;
 use super::live::{CLOSE, ENDED, STATE_ID};
 use super::progress::{Moment, figures};
-use crate::error::PageError;
 use crate::page::Page;
 use crate::pages::exports::labels::{self, AudienceNames};
-use crate::pages::first_rows;
-use crate::parts::{self, Tone, icon};
-use crate::rights::Right;
-use crate::shell::{KEY_HEADER, api, quoted};
+use console_frame::error::PageError;
+use console_frame::lists::first_rows;
+use console_frame::parts::{self, Tone, icon};
+use console_frame::rights::Right;
+use console_frame::shell::{KEY_HEADER, api, command};
 use deliveries::Delivery;
 use exports::overview::ListedExport;
 use exports::rows::{self, ListedPart};
@@ -71,7 +71,7 @@ impl Shown {
         view: PartsView,
     ) -> Result<Self, PageError> {
         let (job, progress) = (&export.job, &export.progress);
-        let names = AudienceNames::read(tx, job.workspace_id).await?;
+        let names = AudienceNames::read(tx, job.workspace_id, &[job.segment_id]).await?;
         let planned = progress.plan.as_ref().and_then(|plan| plan.segment.as_ref());
         let title = names.title(job, planned.map(|segment| segment.name.as_str()));
         let destination = match job.storage_id {
@@ -176,7 +176,7 @@ fn head(page: &Page, shown: &Shown) -> Markup {
                 }
                 h1 {
                     (parts::name(&shown.title)) " "
-                    span id=(STATE_ID) role="status" { (labels::pill(state)) }
+                    span id=(STATE_ID) role="status" { (labels::look(state).pill()) }
                 }
                 (labels::marks(shown.export.marks()))
             }
@@ -272,18 +272,18 @@ fn progress_section(page: &Page, shown: &Shown) -> Markup {
 
 /// The same from a terminal.
 fn terminal(page: &Page, shown: &Shown) -> Markup {
-    let prefix = quoted(&shown.export.job.object_prefix);
+    let command = |words| command(words, &[], &[&shown.export.job.object_prefix]);
     let state = shown.export.progress.state;
     let export = api(page, &format!("/users/export/{}", shown.export.job.object_prefix));
     let mut curl = format!("curl -sS {export} {KEY_HEADER}");
-    let mut command = format!("longshore export status {prefix}");
+    let mut commands = command("export status");
     if state.is_final() {
         curl += &format!("\ncurl -sS -X POST {export}/repeat {KEY_HEADER}");
-        command += &format!("\nlongshore export repeat {prefix}");
+        commands += &format!("\n{}", command("export repeat"));
     } else {
         curl += &format!("\ncurl -sSN {export}/events {KEY_HEADER}");
         curl += &format!("\ncurl -sS -X DELETE {export} {KEY_HEADER}");
-        command += &format!("\nlongshore export cancel {prefix}");
+        commands += &format!("\n{}", command("export cancel"));
     }
-    parts::terminal(&curl, &command)
+    parts::terminal(&curl, &commands)
 }

@@ -16,8 +16,8 @@ use super::progress::{Moment, figures};
 use crate::app::App;
 use crate::page::Page;
 use crate::pages::exports::labels;
-use crate::rights::Right;
-use crate::session;
+use console_frame::rights::Right;
+use console_frame::session;
 use exports::Job;
 use exports::events::{RETRY, stream_of};
 use exports::watched::{CHECK_INTERVAL, Change, Follower};
@@ -105,7 +105,7 @@ impl LiveExport {
         };
         let message = html! {
             (figures(&self.page, &moment))
-            span id=(STATE_ID) role="status" hx-swap-oob="true" { (labels::pill(latest.state())) }
+            span id=(STATE_ID) role="status" hx-swap-oob="true" { (labels::look(latest.state()).pill()) }
         };
         Event::default().data(message.into_string())
     }

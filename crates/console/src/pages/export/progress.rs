@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::page::Page;
 use crate::pages::exports::labels;
-use crate::parts::{self, icon};
+use console_frame::parts::{self, icon};
 use exports::overview::Mark;
 use exports::status::{estimated_end, rate};
 use exports::{Job, Progress, State};
@@ -187,7 +187,7 @@ fn reached(progress: &Progress) -> [Reached; STEPS + 1] {
 fn steps(page: &Page, moment: &Moment<'_>) -> Markup {
     let Moment { job, progress, planned_at, .. } = moment;
     let state = progress.state;
-    let end = if state.is_final() { labels::word(state) } else { "Done" };
+    let end = if state.is_final() { labels::look(state).word } else { "Done" };
     let finishing = if job.storage_id.is_some() { "moves the files" } else { "builds the archive" };
     let steps = [
         ("Queued", Some(job.requested_at), "waits for a worker"),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::form::Form;
+use console_frame::form::Form;
 use exports::request::{ExportOptions, RequestedUsers, check_address};
 use gateway::ApiError;
 use gateway::workspaces::Workspace;

@@ -9,10 +9,10 @@ use super::form::{
     AUDIENCE, CALLBACK, CONTROL_GROUP, DESTINATION, EVERY_FIELD, Errors, FIELD, FIELDS, FORMAT,
     GROUP, Group, MORE_FIELDS, REQUEST_KEY, SEGMENT, USERS_PER_FILE, Values,
 };
-use crate::error::PageError;
 use crate::page::Page;
-use crate::parts::{self, Tone, icon};
-use crate::shell::{post, quoted};
+use console_frame::error::PageError;
+use console_frame::parts::{self, Look, Tone, icon};
+use console_frame::shell::{self, post};
 use exports::dry_run::{DryRun, EstimatedUsers};
 use exports::request::{MAX_USERS_PER_FILE, unknown_segment};
 use exports::{Format, destination};
@@ -351,9 +351,9 @@ fn estimated(page: &Page, estimate: &DryRun) -> Markup {
         }
         br;
         @if target.is_writable {
-            (parts::badge(Tone::Good, "circle-check", "A test file was written"))
+            (Look::good("A test file was written").badge())
         } @else {
-            (parts::badge(Tone::Bad, "circle-x", "A test file could not be written"))
+            (Look::bad("A test file could not be written").badge())
             @if let Some(error) = &target.error { p.error { bdi { (error) } } }
         }
     };
@@ -411,7 +411,7 @@ fn command(values: &Values) -> Option<String> {
     if names.iter().any(|name| name.contains(',')) {
         return None;
     }
-    let mut command = format!("longshore export run --fields={}", quoted(&names.join(",")));
+    let mut command = shell::command("export run", &[("fields", &names.join(","))], &[]);
     for (option, name) in [
         ("segment", SEGMENT),
         ("format", FORMAT),
@@ -422,7 +422,7 @@ fn command(values: &Values) -> Option<String> {
         let value = body.get(name).filter(|value| **value != json!(Format::default().name()));
         match value {
             Some(Value::String(text)) if !text.is_empty() => {
-                command += &format!(" --{option}={}", quoted(text));
+                command += &format!(" {}", shell::option(option, text));
             }
             Some(Value::Number(number)) => command += &format!(" --{option}={number}"),
             _ => {}

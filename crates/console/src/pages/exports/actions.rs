@@ -3,9 +3,9 @@
 use axum::response::Response;
 use serde::Deserialize;
 
-use crate::error::PageError;
 use crate::page::Page;
-use crate::parts;
+use console_frame::error::PageError;
+use console_frame::parts;
 use gateway::idempotency::StoredResponse;
 use gateway::workspaces::Budget;
 use gateway::{ApiError, limits};

@@ -5,18 +5,19 @@ use std::collections::HashMap;
 use maud::{Markup, html};
 use uuid::Uuid;
 
-use crate::parts::{self, Tone};
+use console_frame::parts::{self, Look, Tone};
 use exports::overview::Mark;
 use exports::{Audience, Job, State};
 use gateway::workspaces::segments;
 use store::{StoreError, Tx};
 
-/// The names of a workspace's segments.
+/// The names of segments of a workspace.
 pub struct AudienceNames(HashMap<Uuid, String>);
 
 impl AudienceNames {
-    pub async fn read(tx: &mut Tx, workspace: i32) -> Result<Self, StoreError> {
-        Ok(Self(segments::names(tx, workspace).await?.into_iter().collect()))
+    /// Reads the names of the segments with these ids.
+    pub async fn read(tx: &mut Tx, workspace: i32, ids: &[Uuid]) -> Result<Self, StoreError> {
+        Ok(Self(segments::names_of(tx, workspace, ids).await?))
     }
 
     /// What people call the users of an export. `planned` is the segment's name at its plan, which
@@ -35,32 +36,17 @@ impl AudienceNames {
     }
 }
 
-/// The look of a state, and its word.
-fn look(state: State) -> (Tone, &'static str, &'static str) {
+/// How a state is shown.
+pub fn look(state: State) -> Look {
     match state {
-        State::Queued => (Tone::Neutral, "clock", "Queued"),
-        State::Planning => (Tone::Running, "loader-circle", "Planning"),
-        State::Running => (Tone::Running, "loader-circle", "Running"),
-        State::Finishing => (Tone::Running, "loader-circle", "Finishing"),
-        State::Done => (Tone::Good, "circle-check", "Done"),
-        State::Failed => (Tone::Bad, "circle-x", "Failed"),
-        State::Cancelled => (Tone::Neutral, "ban", "Cancelled"),
+        State::Queued => Look::new(Tone::Neutral, "clock", "Queued"),
+        State::Planning => Look::running("Planning"),
+        State::Running => Look::running("Running"),
+        State::Finishing => Look::running("Finishing"),
+        State::Done => Look::good("Done"),
+        State::Failed => Look::bad("Failed"),
+        State::Cancelled => Look::ended("Cancelled"),
     }
-}
-
-pub fn word(state: State) -> &'static str {
-    look(state).2
-}
-
-pub fn badge(state: State) -> Markup {
-    let (tone, icon, word) = look(state);
-    parts::badge(tone, icon, word)
-}
-
-/// A state next to the title of a page.
-pub fn pill(state: State) -> Markup {
-    let (tone, icon, word) = look(state);
-    parts::pill(tone, icon, word)
 }
 
 /// Why an export has a mark, as the end of a sentence.
@@ -92,7 +78,7 @@ pub fn marks(marks: &[Mark]) -> Markup {
 /// The tone of the bar that shows how far an export is.
 pub fn tone(state: State, marks: &[Mark]) -> Tone {
     match state {
-        State::Done | State::Failed | State::Cancelled => look(state).0,
+        State::Done | State::Failed | State::Cancelled => look(state).tone,
         _ if marks.contains(&Mark::Stalled) => Tone::Bad,
         _ if !marks.is_empty() => Tone::Warning,
         _ => Tone::Running,

@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use jiff::{ToSpan as _, Zoned};
 
-use crate::chart::{Times, written};
+use console_frame::chart::{Times, written};
 use kit::clock::from_ms;
 use runtime::history::{Step, Window};
 

@@ -15,12 +15,12 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::form::{self, Errors, NAME, Values};
-use super::{apply_text, permissions, workspace_word};
-use crate::error::PageError;
-use crate::form::Form;
+use super::{apply_text, permissions};
 use crate::page::Page;
-use crate::parts::{self, Tone};
-use crate::shell::quoted;
+use console_frame::error::PageError;
+use console_frame::form::Form;
+use console_frame::parts::{self, Tone};
+use console_frame::shell;
 use gateway::ApiError;
 use gateway::idempotency::{self, Begun, IdempotencyKey, StoredResponse};
 use gateway::workspaces::keys::{self, KeyError, NewKey};
@@ -116,7 +116,7 @@ enum Outcome {
 /// A created key, also by a former request with the same form.
 struct Created {
     id: Uuid,
-    /// None if it was shown before.
+    /// None if only an earlier response has it.
     secret: Option<SecretString>,
 }
 
@@ -203,7 +203,7 @@ fn created_content(page: &Page, values: &Values, allow: &[IpNet], created: &Crea
         }
         @match &created.secret {
             Some(secret) => (secret_notice(secret.expose_secret())),
-            None => (shown_before()),
+            None => (secret_unavailable(page, created.id)),
         }
         div.columns.two {
             section.panel aria-label="Permissions" {
@@ -242,22 +242,26 @@ fn secret_notice(secret: &str) -> Markup {
     )
 }
 
-fn shown_before() -> Markup {
+fn secret_unavailable(page: &Page, id: Uuid) -> Markup {
+    let revoke = page.workspace_link(&format!("/keys/{id}/revoke"));
     parts::notice(
         Tone::Warning,
-        "The secret was shown before",
+        "The secret is not available",
         html! {
             p {
                 "This form was sent more than once, and has created one key. Only the first response has \
-                 the secret. If nobody has it, revoke this key and create another."
+                 the secret: your browser may never have shown it. If nobody has it, revoke this key and \
+                 create another."
             }
+            div.actions { a.button.danger href=(revoke) { "Revoke this key" } }
         },
     )
 }
 
 /// The same as a command.
 fn terminal(page: &Page, values: &Values) -> Markup {
-    parts::terminal("", &command(&workspace_word(page), values))
+    let workspace = page.workspace_if_any().map_or("", |workspace| &workspace.name);
+    parts::terminal("", &command(workspace, values))
 }
 
 fn command(workspace: &str, values: &Values) -> String {
@@ -266,9 +270,9 @@ fn command(workspace: &str, values: &Values) -> String {
     let options = permissions.iter().map(|name| ("permission", name.as_str()));
     let options = options.chain(values.allow_words().map(|network| ("allow", network)));
     let mut command =
-        format!("longshore key create --workspace {workspace} --name={}", quoted(name));
+        shell::command("key create", &[("workspace", workspace), ("name", name)], &[]);
     for (option, value) in options {
-        command += &format!(" \\\n  --{option}={}", quoted(value));
+        command += &format!(" \\\n  {}", shell::option(option, value));
     }
     if permissions.is_empty() {
         command += " \\\n  --permission=PERMISSION";
@@ -286,12 +290,12 @@ mod tests {
         let filled = values("name=it's&permission=users.track&allow=10.0.0.0/8%0A%0A$(rm)");
         assert_eq!(
             command("acme", &filled),
-            "longshore key create --workspace acme --name='it'\\''s' \\\n  \
+            "longshore key create --workspace=acme --name='it'\\''s' \\\n  \
              --permission=users.track \\\n  --allow=10.0.0.0/8 \\\n  --allow='$(rm)'"
         );
         assert_eq!(
             command("acme", &values("")),
-            "longshore key create --workspace acme --name=NAME \\\n  --permission=PERMISSION"
+            "longshore key create --workspace=acme --name=NAME \\\n  --permission=PERMISSION"
         );
     }
 }

@@ -8,9 +8,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::permissions::{GROUPS, Group};
-use crate::form::Form;
 use crate::page::Page;
-use crate::parts::{self, icon};
+use console_frame::form::Form;
+use console_frame::parts::{self, icon};
 use gateway::workspaces::keys::{self, KeyError, PERMISSIONS};
 use runtime::config::network::{network, networks};
 

@@ -7,16 +7,20 @@ use serde::Deserialize;
 use url::form_urlencoded::Serializer;
 use uuid::Uuid;
 
-use super::{DECLARED, apply_text, last_use, permissions, revoker, workspace_word};
-use crate::error::PageError;
+use super::{DECLARED, apply_text, last_use, permissions, revoker};
 use crate::page::Page;
-use crate::parts::{self, Tone};
-use crate::rights::Right;
+use console_frame::error::PageError;
+use console_frame::parts::{self, Look, Tone};
+use console_frame::rights::Right;
+use console_frame::shell::workspace_command;
 use gateway::workspaces::Workspace;
 use gateway::workspaces::budgets::Budget;
 use gateway::workspaces::keys::{self, KeyInfo};
 use runtime::config::network::networks;
 use store::Tx;
+
+/// Why a key may have other uses than the one that a page shows.
+const RECORDED: &str = "Each gateway records at most one use in a minute.";
 
 #[derive(Debug, Deserialize)]
 pub struct KeyPath {
@@ -83,9 +87,9 @@ fn content(page: &Page, workspace: &Workspace, key: &KeyInfo, heir: Option<&KeyI
                 h1 {
                     (parts::name(&key.name))
                     @if is_active {
-                        (parts::pill(Tone::Good, "circle-check", "Active"))
+                        (Look::good("Active").pill())
                     } @else {
-                        (parts::pill(Tone::Neutral, "ban", "Revoked"))
+                        (Look::ended("Revoked").pill())
                     }
                 }
             }
@@ -173,6 +177,7 @@ fn about(page: &Page, key: &KeyInfo) -> Markup {
                 @if let Some(permission) = &key.last_permission {
                     br; code.muted { (parts::cut(permission)) }
                 }
+                @if key.last_used_at.is_some() { br; span.muted.small { (RECORDED) } }
             },
         ),
     ];
@@ -291,8 +296,8 @@ fn last_use_notice(page: &Page, key: &KeyInfo) -> Markup {
             "No use is recorded",
             html! {
                 p {
-                    "A use that could not be written is missing. If a program may have the key, give \
-                     the program another one first."
+                    "Refused requests are not recorded. A use that could not be written is missing. \
+                     If a program may have the key, give the program another one first."
                 }
             },
         );
@@ -302,22 +307,22 @@ fn last_use_notice(page: &Page, key: &KeyInfo) -> Markup {
         "The program that uses this key gets 401 from now on",
         html! {
             p {
-                "The last request came " (page.time(at))
+                "The last recorded request came " (page.time(at))
                 @if let Some(permission) = &key.last_permission {
                     ", for " code { (parts::cut(permission)) }
                 }
-                ". To change keys without an interruption, give the program another key first."
+                ". " (RECORDED) " Requests for its other permissions may come, too. To change keys \
+                 without an interruption, give the program another key first."
             }
         },
     )
 }
 
 fn terminal(page: &Page, key: &KeyInfo) -> Markup {
-    let workspace = workspace_word(page);
     let command = if key.revoked_at.is_some() {
-        format!("longshore key list --workspace {workspace} --revoked")
+        workspace_command(page, "key list --revoked", &[], &[])
     } else {
-        format!("longshore key revoke --workspace {workspace} {}", key.id)
+        workspace_command(page, "key revoke", &[], &[&key.id.to_string()])
     };
     parts::terminal("", &command)
 }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::parts;
+use console_frame::parts;
 
 /// A permission, and what it allows.
 pub struct Permission {

@@ -7,8 +7,8 @@ use super::{ExportInProgress, Exports, MAX_FAILURES, Overview, SHOWN_EXPORTS, SH
 use crate::fleet::Fleet;
 use crate::page::Page;
 use crate::pages::exports::labels;
-use crate::parts::{self, icon};
-use crate::rights::Right;
+use console_frame::parts::{self, icon};
+use console_frame::rights::Right;
 use deliveries::STATUS_POSTBACK;
 use exports::overview::Mark;
 use exports::storage_health::{OBJECTS, WAITING, WaitingExport};

@@ -6,8 +6,8 @@ use super::{ExportInProgress, Exports, Overview, SHOWN_EXPORTS, health};
 use crate::fleet::{Fleet, MAX_DEAD_LETTERS, MAX_WORK};
 use crate::page::Page;
 use crate::pages::exports::labels;
-use crate::parts::{self, icon};
-use crate::rights::Right;
+use console_frame::parts::{self, icon};
+use console_frame::rights::Right;
 use dispatches::RecentTotals;
 use exports::State;
 use exports::overview::ListedExport;
@@ -180,7 +180,7 @@ fn export_row(page: &Page, ExportInProgress { export, title }: &ExportInProgress
     let tone = labels::tone(progress.state, export.marks());
     html! {
         tr id=(format!("row-{}", export.job.id)) {
-            td.c-state { (labels::badge(progress.state)) (labels::marks(export.marks())) }
+            td.c-state { (labels::look(progress.state).badge()) (labels::marks(export.marks())) }
             td.c-main {
                 a.title id=(format!("x-{}", export.job.id)) href=(export_link(page, export)) {
                     (parts::name(title))

@@ -10,10 +10,10 @@ use uuid::Uuid;
 use super::Names;
 use crate::page::Page;
 use crate::pages::sends;
-use crate::parts::{self, Tone};
+use console_frame::parts::{self, Look, Tone};
 use gateway::workspaces::Channel;
 use messages::Timing;
-use sending::schedules::{Contents, Schedule, State};
+use sending::schedules::{Contents, Schedule, ScheduleSummary, State};
 
 /// What to do about a schedule that was not sent.
 pub const RUNBOOK: &str = "docs/runbooks/schedule-not-sent.md";
@@ -25,34 +25,17 @@ const LATE_MS: i64 = 60_000;
 /// Times that are further away are shown without their distance, in milliseconds.
 const NEAR_MS: i64 = 30 * 86_400_000;
 
-/// The contents of a schedule; none if this release cannot read them.
-pub fn contents(schedule: &Schedule) -> Option<Contents> {
-    let contents = schedule.contents();
-    contents.inspect_err(|error| tracing::warn!(%error, "a schedule is unreadable")).ok()
-}
-
-/// The look of a schedule's state, and its word.
-fn look(schedule: &Schedule) -> (Tone, &'static str, &'static str) {
+/// How a schedule's state is shown.
+pub fn look(schedule: &Schedule) -> Look {
     match schedule.state {
-        State::Pending => (Tone::Neutral, "clock", "Upcoming"),
+        State::Pending => Look::new(Tone::Neutral, "clock", "Upcoming"),
         // Of a local time, waves follow.
-        State::Sent if schedule.ended_at.is_none() => (Tone::Running, "loader-circle", "Begun"),
-        State::Sent => (Tone::Good, "circle-check", "Sent"),
-        State::Missed => (Tone::Bad, "circle-x", "Missed"),
-        State::Cancelling => (Tone::Warning, "loader-circle", "Cancelling"),
-        State::Cancelled => (Tone::Neutral, "ban", "Cancelled"),
+        State::Sent if schedule.ended_at.is_none() => Look::running("Begun"),
+        State::Sent => Look::good("Sent"),
+        State::Missed => Look::bad("Missed"),
+        State::Cancelling => Look::new(Tone::Warning, "loader-circle", "Cancelling"),
+        State::Cancelled => Look::ended("Cancelled"),
     }
-}
-
-pub fn badge(schedule: &Schedule) -> Markup {
-    let (tone, icon, word) = look(schedule);
-    parts::badge(tone, icon, word)
-}
-
-/// A state next to the title of a page.
-pub fn pill(schedule: &Schedule) -> Markup {
-    let (tone, icon, word) = look(schedule);
-    parts::pill(tone, icon, word)
 }
 
 /// Whether its time has passed, and no worker sends it.
@@ -67,29 +50,31 @@ pub fn late_mark() -> Markup {
 }
 
 /// What people call a schedule: the name of its campaign or Canvas.
-pub fn title<'a>(names: &'a Names, contents: Option<&Contents>) -> Cow<'a, str> {
-    let Some(contents) = contents else { return "Written by a newer release".into() };
-    match contents.campaign_id.map(|id| names.campaigns.get(&id)) {
+pub fn title<'a>(names: &'a Names, found: &ScheduleSummary) -> Cow<'a, str> {
+    match found.contents.campaign_id.map(|id| names.campaigns.get(&id)) {
         Some(Some(name)) => name.into(),
+        Some(None) if found.schedule.canvas_id.is_some() => "Removed Canvas".into(),
         Some(None) => "Removed campaign".into(),
         None => "Without a campaign".into(),
     }
 }
 
 /// What it sends, and by which channels.
-pub fn kind(schedule: &Schedule, contents: Option<&Contents>) -> String {
-    let kind = match contents {
+pub fn kind(ScheduleSummary { schedule, contents }: &ScheduleSummary) -> String {
+    let kind = match contents.campaign_id {
         _ if schedule.canvas_id.is_some() => "Canvas",
-        Some(Contents { campaign_id: Some(_), .. }) => "Campaign",
-        _ => "Messages",
+        Some(_) => "Campaign",
+        None => "Messages",
     };
-    let channels = contents.map(channels).unwrap_or_default();
-    if channels.is_empty() { kind.to_owned() } else { format!("{kind} · {channels}") }
+    match &contents.channels {
+        Some(names) => format!("{kind} · {}", channels(names)),
+        None => kind.to_owned(),
+    }
 }
 
 /// The channels of its messages, in one line.
-fn channels(contents: &Contents) -> String {
-    let names = contents.channels.iter().map(|name| match Channel::from_name(name) {
+fn channels(names: &str) -> String {
+    let names = names.split(',').map(|name| match Channel::from_name(name) {
         Some(channel) => sends::labels::channel_name(channel),
         None => name,
     });
@@ -98,19 +83,19 @@ fn channels(contents: &Contents) -> String {
 
 /// The users of a schedule.
 pub fn audience(names: &Names, contents: &Contents) -> String {
-    let has_audience = contents.audience.is_some();
     let users = match contents.segment_id {
         _ if !contents.is_broadcast() => {
-            parts::count_of(contents.listed_users as i64, "listed user", "listed users")
+            parts::count_of(contents.listed_users, "listed user", "listed users")
         }
         Some(id) => match names.segments.get(&id) {
             Some(name) => format!("Segment {name}"),
             None => "Removed segment".to_owned(),
         },
-        None if has_audience => return "Audience of the request".to_owned(),
+        None if contents.is_limited => return "Audience of the request".to_owned(),
         None => "All users".to_owned(),
     };
-    let is_limited = has_audience || (!contents.is_broadcast() && contents.segment_id.is_some());
+    let is_limited =
+        contents.is_limited || (!contents.is_broadcast() && contents.segment_id.is_some());
     if is_limited { format!("{users}, limited by an audience") } else { users }
 }
 
@@ -150,8 +135,6 @@ pub fn address(page: &Page, id: Uuid, path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     /// 2021-06-28T17:02:43.032Z.
@@ -175,7 +158,7 @@ mod tests {
             missed_at: None,
             error: None,
             request_id: String::new(),
-            request: "{}".to_owned(),
+            request: String::new(),
         }
     }
 
@@ -209,17 +192,17 @@ mod tests {
         let all = Contents {
             campaign_id: None,
             send_id: None,
-            channels: vec!["apple_push".to_owned(), "webhook".to_owned()],
+            channels: Some("apple_push,webhook".to_owned()),
             listed_users: 0,
             segment_id: None,
-            audience: None,
+            is_limited: false,
         };
         let gold = Contents { segment_id: Some(segment), ..all.clone() };
-        let limited = Contents { audience: Some(json!({})), ..gold.clone() };
+        let limited = Contents { is_limited: true, ..gold.clone() };
         let listed = Contents { listed_users: 2, ..gold.clone() };
         for (contents, expected) in [
             (&all, "All users"),
-            (&Contents { audience: Some(json!({})), ..all.clone() }, "Audience of the request"),
+            (&Contents { is_limited: true, ..all.clone() }, "Audience of the request"),
             (&gold, "Segment Gold"),
             (&Contents { segment_id: Some(Uuid::nil()), ..all.clone() }, "Removed segment"),
             (&limited, "Segment Gold, limited by an audience"),
@@ -228,12 +211,19 @@ mod tests {
         ] {
             assert_eq!(audience(&names, contents), expected);
         }
-        let instant = schedule(Timing::Instant);
-        assert_eq!(kind(&instant, Some(&all)), "Messages · Apple push, Webhook");
-        assert_eq!(title(&names, Some(&all)), "Without a campaign");
-        let campaign = Contents { campaign_id: Some(segment), ..all };
-        assert_eq!(title(&names, Some(&campaign)), "News");
-        assert_eq!(kind(&instant, Some(&campaign)), "Campaign · Apple push, Webhook");
-        assert_eq!(title(&names, None), "Written by a newer release");
+        let found = |contents| ScheduleSummary { schedule: schedule(Timing::Instant), contents };
+        let messages = found(all.clone());
+        assert_eq!(kind(&messages), "Messages · Apple push, Webhook");
+        assert_eq!(title(&names, &messages), "Without a campaign");
+        let campaign = found(Contents { campaign_id: Some(segment), ..all.clone() });
+        assert_eq!(kind(&campaign), "Campaign · Apple push, Webhook");
+        assert_eq!(title(&names, &campaign), "News");
+        let mut removed = found(Contents { campaign_id: Some(Uuid::nil()), channels: None, ..all });
+        assert_eq!(title(&names, &removed), "Removed campaign");
+        removed.schedule.canvas_id = Some(Uuid::nil());
+        assert_eq!(
+            (kind(&removed).as_str(), &*title(&names, &removed)),
+            ("Canvas", "Removed Canvas")
+        );
     }
 }

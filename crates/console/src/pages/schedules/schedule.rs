@@ -1,5 +1,7 @@
 //! A schedule: its messages, its audience and its time; and its cancellation.
 
+use std::slice;
+
 use axum::extract::Path;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -8,16 +10,16 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{Names, labels};
-use crate::error::PageError;
 use crate::page::Page;
 use crate::pages::segments::{self, conditions};
-use crate::parts::{self, Tone, icon};
-use crate::rights::Right;
-use crate::shell;
+use console_frame::error::PageError;
+use console_frame::parts::{self, Tone, icon};
+use console_frame::rights::Right;
+use console_frame::shell;
 use gateway::ApiError;
 use messages::Timing;
 use people::audience::Audience;
-use sending::schedules::{self, Contents, Schedule, State};
+use sending::schedules::{self, Schedule, ScheduleSummary, State};
 use store::{StoreError, Tx};
 
 /// The schedule in the path of an address.
@@ -28,8 +30,9 @@ pub struct SchedulePath {
 
 /// A schedule, as its page shows it.
 struct Shown {
-    schedule: Schedule,
-    contents: Option<Contents>,
+    found: ScheduleSummary,
+    /// The audience of the request, as JSON.
+    audience: Option<String>,
     names: Names,
 }
 
@@ -38,21 +41,24 @@ async fn own_schedule(
     page: &Page,
     tx: &mut Tx,
     path: &SchedulePath,
-) -> Result<Schedule, PageError> {
+) -> Result<ScheduleSummary, PageError> {
     let id = Uuid::try_parse(&path.id).map_err(|_| PageError::NotFound)?;
-    let workspace = page.workspace()?.id;
-    let schedule = schedules::by_id(tx, id).await?;
-    schedule.filter(|schedule| schedule.workspace_id == workspace).ok_or(PageError::NotFound)
+    schedules::summary(tx, page.workspace()?.id, id).await?.ok_or(PageError::NotFound)
 }
 
 /// `GET /w/{workspace}/schedules/{id}`.
 pub async fn show(page: Page, Path(path): Path<SchedulePath>) -> Result<Response, PageError> {
     let mut tx = page.app.request_queue.snapshot().await?;
-    let schedule = own_schedule(&page, &mut tx, &path).await?;
-    let names = Names::read(&mut tx, schedule.workspace_id).await?;
+    let found = own_schedule(&page, &mut tx, &path).await?;
+    let names = Names::read(&mut tx, page.workspace()?.id, slice::from_ref(&found)).await?;
+    let audience = if found.contents.is_limited && page.may(Right::SegmentsView) {
+        schedules::audience(&mut tx, found.schedule.id).await?
+    } else {
+        None
+    };
     tx.commit().await?;
-    let shown = Shown { contents: labels::contents(&schedule), schedule, names };
-    let title = labels::title(&shown.names, shown.contents.as_ref());
+    let shown = Shown { found, audience, names };
+    let title = labels::title(&shown.names, &shown.found);
     let title = format!("Schedule of {}", parts::cut(&title));
     Ok(page.html(&title, content(&page, &shown)))
 }
@@ -60,7 +66,7 @@ pub async fn show(page: Page, Path(path): Path<SchedulePath>) -> Result<Response
 /// `POST /w/{workspace}/schedules/{id}/cancel`. A schedule that was sent meanwhile is a conflict.
 pub async fn cancel(page: Page, Path(path): Path<SchedulePath>) -> Result<Response, PageError> {
     let mut tx = page.app.request_queue.write().await?;
-    let id = own_schedule(&page, &mut tx, &path).await?.id;
+    let id = own_schedule(&page, &mut tx, &path).await?.schedule.id;
     let cancelled = schedules::cancel(&mut tx, id, page.app.clock.now_ms()).await;
     let cancelled = cancelled.map_err(not_cancelled)?.ok_or(PageError::NotFound)?;
     if cancelled.state == State::Sent {
@@ -89,21 +95,23 @@ fn is_open(schedule: &Schedule) -> bool {
 }
 
 fn content(page: &Page, shown: &Shown) -> Markup {
+    let schedule = &shown.found.schedule;
     html! {
         (head(page, shown))
-        (notices(page, &shown.schedule))
+        (notices(page, schedule))
         div.columns.side-right {
             div.columns {
                 (request(page, shown))
                 (audience(page, shown))
             }
-            (progress(page, &shown.schedule))
+            (progress(page, schedule))
         }
-        (terminal(page, &shown.schedule))
+        (terminal(page, schedule))
     }
 }
 
-fn head(page: &Page, Shown { schedule, contents, names }: &Shown) -> Markup {
+fn head(page: &Page, Shown { found, names, .. }: &Shown) -> Markup {
+    let ScheduleSummary { schedule, contents } = found;
     let question = if schedule.state == State::Pending {
         "Nothing is sent. The schedule cannot be restored."
     } else {
@@ -117,12 +125,10 @@ fn head(page: &Page, Shown { schedule, contents, names }: &Shown) -> Markup {
                     a href=(page.workspace_link("/schedules")) { "Schedules" }
                 }
                 h1 {
-                    (parts::name(&labels::title(names, contents.as_ref()))) " "
-                    (labels::pill(schedule))
+                    (parts::name(&labels::title(names, found))) " "
+                    (labels::look(schedule).pill())
                 }
-                @if let Some(contents) = contents {
-                    p.muted { "To " (parts::name(&labels::audience(names, contents))) }
-                }
+                p.muted { "To " (parts::name(&labels::audience(names, contents))) }
             }
             div.actions {
                 @if schedule.sent_at.is_some() {
@@ -189,29 +195,26 @@ fn notices(page: &Page, schedule: &Schedule) -> Markup {
 }
 
 /// What is sent, and when.
-fn request(page: &Page, Shown { schedule, contents, names }: &Shown) -> Markup {
+fn request(page: &Page, Shown { found, names, .. }: &Shown) -> Markup {
+    let ScheduleSummary { schedule, contents } = found;
     let none = || html! { span.muted { "None" } };
-    let campaign_id = contents.as_ref().and_then(|contents| contents.campaign_id);
-    let send_id = contents.as_ref().and_then(|contents| contents.send_id.as_deref());
     let rows = [
         ("Time", labels::due(page, schedule)),
         (
             "Sends",
             html! {
-                (labels::kind(schedule, contents.as_ref()))
-                @if let Some(id) = campaign_id { br; span.mono.muted.small { (id) } }
+                (labels::kind(found))
+                @if let Some(id) = contents.campaign_id { br; span.mono.muted.small { (id) } }
             },
         ),
         (
             "Users",
             html! {
-                @if let Some(contents) = contents {
-                    (parts::name(&labels::audience(names, contents)))
-                    @if let Some(id) = contents.segment_id { (segment_link(page, names, id)) }
-                }
+                (parts::name(&labels::audience(names, contents)))
+                @if let Some(id) = contents.segment_id { (segment_link(page, names, id)) }
             },
         ),
-        ("Send id", send_id.map_or_else(none, parts::name)),
+        ("Send id", contents.send_id.as_deref().map_or_else(none, parts::name)),
         ("Schedule id", html! { span.mono { (schedule.id) } }),
         ("Dispatch id", html! { span.mono { (schedule.dispatch_id.simple()) } }),
         (
@@ -242,16 +245,14 @@ fn segment_link(page: &Page, names: &Names, id: Uuid) -> Markup {
 
 /// The conditions in the request, for a person who may see those of segments.
 fn audience(page: &Page, shown: &Shown) -> Markup {
-    let audience = shown.contents.as_ref().and_then(|contents| contents.audience.as_ref());
     html! {
-        @if let Some(audience) = audience {
+        @if shown.found.contents.is_limited {
             section.panel aria-label="Audience" {
                 div.panel-head { h2 { "Audience of the request" } }
                 div.panel-body {
-                    @if page.may(Right::SegmentsView) {
-                        (conditions::read(page, audience, Audience::read))
-                    } @else {
-                        p.muted { "The users are limited by an audience." }
+                    @match &shown.audience {
+                        Some(audience) => (conditions::read_json(page, audience, Audience::read)),
+                        None => p.muted { "The users are limited by an audience." },
                     }
                 }
             }

@@ -1,11 +1,13 @@
 //! An audience as nested lists, for people to read.
 
+use std::error::Error;
+
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::page::Page;
-use crate::parts::{self, Tone};
+use console_frame::parts::{self, Tone};
 use people::audience::{Audience, AudienceError, Comparison, Condition, Operand};
 
 /// The tree of a stored audience, or why it cannot be read.
@@ -17,13 +19,29 @@ pub fn read(
     // Regular expressions are compiled.
     match page.app.cores.compute_here(|| read(stored)) {
         Ok(audience) => tree(&audience, &page.viewer.preferences.zone),
-        Err(error) => html! {
-            (parts::notice(Tone::Bad, "The conditions cannot be read", html! {
-                p { bdi { (parts::cut(&error.to_string())) } }
-                p { "A newer release may have written them." }
-            }))
-            pre.code tabindex="0" { (parts::cut(&stored.to_string())) }
-        },
+        Err(error) => unreadable(&error, &stored.to_string()),
+    }
+}
+
+/// [`read`] for JSON.
+pub fn read_json(
+    page: &Page,
+    stored: &str,
+    audience: fn(&Value) -> Result<Audience, AudienceError>,
+) -> Markup {
+    match page.app.cores.compute_here(|| serde_json::from_str(stored)) {
+        Ok(value) => read(page, &value, audience),
+        Err(error) => unreadable(&error, stored),
+    }
+}
+
+fn unreadable(error: &dyn Error, stored: &str) -> Markup {
+    html! {
+        (parts::notice(Tone::Bad, "The conditions cannot be read", html! {
+            p { bdi { (parts::cut(&error.to_string())) } }
+            p { "A newer release may have written them." }
+        }))
+        pre.code tabindex="0" { (parts::cut(stored)) }
     }
 }
 

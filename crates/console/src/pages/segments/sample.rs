@@ -8,10 +8,10 @@ use uuid::Uuid;
 
 use super::address;
 use super::segment::{self, SegmentPath};
-use crate::error::PageError;
 use crate::page::Page;
-use crate::parts;
-use crate::shell::{self, quoted};
+use console_frame::error::PageError;
+use console_frame::parts;
+use console_frame::shell;
 use exports::dry_run::{EstimatedUsers, sample_segment};
 use gateway::workspaces::Segment;
 use people::users::rows::{For, StoredUser, find_users};
@@ -93,14 +93,14 @@ fn row(page: &Page, user: &StoredUser) -> Markup {
 
 /// The same from a terminal.
 fn terminal(page: &Page, segment: &Segment) -> Markup {
-    let workspace = page.workspace_if_any().map_or("", |workspace| &workspace.name);
     let body = json!({ "segment_id": segment.id, "limit": USERS });
     parts::terminal(
         &shell::post(page, "/segments/sample", &body),
-        &format!(
-            "longshore segments sample {} --limit {USERS} --workspace {}",
-            segment.id,
-            quoted(workspace)
+        &shell::workspace_command(
+            page,
+            "segments sample",
+            &[("limit", &USERS.to_string())],
+            &[&segment.id.to_string()],
         ),
     )
 }

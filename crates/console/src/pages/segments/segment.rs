@@ -9,11 +9,11 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{address, conditions, is_built_in, origin};
-use crate::error::PageError;
 use crate::page::Page;
-use crate::parts::{self, icon};
-use crate::rights::Right;
-use crate::shell::{self, quoted};
+use console_frame::error::PageError;
+use console_frame::parts::{self, icon};
+use console_frame::rights::Right;
+use console_frame::shell;
 use exports::dry_run::{EstimatedUsers, sample_segment};
 use gateway::workspaces::{Segment, segments};
 use people::audience::Audience;
@@ -171,9 +171,8 @@ fn facts(workspace: i32, segment: &Segment) -> Markup {
 
 /// The same from a terminal.
 fn terminal(page: &Page, segment: &Segment) -> Markup {
-    let workspace = page.workspace_if_any().map_or("", |workspace| &workspace.name);
     parts::terminal(
         &shell::post(page, "/segments/size", &json!({ "segment_id": segment.id })),
-        &format!("longshore segments count {} --workspace {}", segment.id, quoted(workspace)),
+        &shell::workspace_command(page, "segments count", &[], &[&segment.id.to_string()]),
     )
 }

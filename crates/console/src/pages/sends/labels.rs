@@ -5,48 +5,30 @@ use std::borrow::Cow;
 use maud::{Markup, html};
 
 use crate::page::Page;
-use crate::parts::{self, Tone};
+use console_frame::parts::{self, Look, Tone};
 use dispatches::{DispatchAudience, DispatchSummary};
 use gateway::workspaces::Channel;
 use messages::dispatch::{MessageOutcome, OutcomeFilter, State};
 use messages::order::Kind;
 use uuid::Uuid;
 
-/// The look of a state, and its word.
-fn look(state: State) -> (Tone, &'static str, &'static str) {
+/// How a state is shown.
+pub fn look(state: State) -> Look {
     match state {
-        State::Planning => (Tone::Running, "loader-circle", "Planning"),
-        State::Running => (Tone::Running, "loader-circle", "Running"),
-        State::Done => (Tone::Good, "circle-check", "Done"),
-        State::Failed => (Tone::Bad, "circle-x", "Failed"),
-        State::Cancelling => (Tone::Warning, "loader-circle", "Cancelling"),
-        State::Cancelled => (Tone::Neutral, "ban", "Cancelled"),
+        State::Planning => Look::running("Planning"),
+        State::Running => Look::running("Running"),
+        State::Done => Look::good("Done"),
+        State::Failed => Look::bad("Failed"),
+        State::Cancelling => Look::new(Tone::Warning, "loader-circle", "Cancelling"),
+        State::Cancelled => Look::ended("Cancelled"),
     }
-}
-
-pub fn word(state: State) -> &'static str {
-    look(state).2
-}
-
-pub fn tone(state: State) -> Tone {
-    look(state).0
-}
-
-pub fn badge(state: State) -> Markup {
-    let (tone, icon, word) = look(state);
-    parts::badge(tone, icon, word)
-}
-
-/// A state next to the title of a page.
-pub fn pill(state: State) -> Markup {
-    let (tone, icon, word) = look(state);
-    parts::pill(tone, icon, word)
 }
 
 /// What people call a send: its campaign's name.
 pub fn title(send: &DispatchSummary) -> Cow<'_, str> {
     match (&send.campaign, send.campaign_id) {
         (Some(name), _) => name.into(),
+        (None, Some(_)) if send.kind == Kind::Canvas => "Removed Canvas".into(),
         (None, Some(_)) => "Removed campaign".into(),
         (None, None) if send.kind == Kind::LiveActivity => "Live activity".into(),
         (None, None) => "Without a campaign".into(),
@@ -100,55 +82,42 @@ pub fn channel_name(channel: Channel) -> &'static str {
     }
 }
 
-/// The look of an outcome, its word, and what it means.
-fn outcome_look(outcome: MessageOutcome) -> (Tone, &'static str, &'static str, &'static str) {
+/// How an outcome is shown.
+pub fn outcome_look(outcome: MessageOutcome) -> Look {
     match outcome {
-        MessageOutcome::Waiting => {
-            (Tone::Running, "clock", "Waiting", "in progress, or waits for another attempt")
-        }
-        MessageOutcome::Sent => {
-            (Tone::Good, "circle-check", "Sent", "accepted by the channel, without a later report")
-        }
-        MessageOutcome::Delivered => {
-            (Tone::Good, "circle-check", "Delivered", "the channel reported that it arrived")
-        }
-        MessageOutcome::Bounced => {
-            (Tone::Bad, "circle-x", "Bounced", "rejected by the channel, at once or later")
-        }
-        MessageOutcome::Unreachable => {
-            (Tone::Warning, "circle-alert", "Unreachable", "the user has no address")
-        }
-        MessageOutcome::Aborted => (Tone::Neutral, "ban", "Aborted", "ended by the template"),
-        MessageOutcome::Failed => (Tone::Bad, "circle-x", "Failed", "all attempts failed"),
-        MessageOutcome::Cancelled => (Tone::Neutral, "ban", "Cancelled", "given up with the send"),
+        MessageOutcome::Waiting => Look::new(Tone::Running, "clock", "Waiting"),
+        MessageOutcome::Sent => Look::good("Sent"),
+        MessageOutcome::Delivered => Look::good("Delivered"),
+        MessageOutcome::Bounced => Look::bad("Bounced"),
+        MessageOutcome::Unreachable => Look::new(Tone::Warning, "circle-alert", "Unreachable"),
+        MessageOutcome::Aborted => Look::ended("Aborted"),
+        MessageOutcome::Failed => Look::bad("Failed"),
+        MessageOutcome::Cancelled => Look::ended("Cancelled"),
     }
 }
 
-pub fn outcome_word(outcome: MessageOutcome) -> &'static str {
-    outcome_look(outcome).2
-}
-
-pub fn outcome_tone(outcome: MessageOutcome) -> Tone {
-    outcome_look(outcome).0
-}
-
+/// What an outcome says, as the end of a sentence.
 pub fn outcome_meaning(outcome: MessageOutcome) -> &'static str {
-    outcome_look(outcome).3
+    match outcome {
+        MessageOutcome::Waiting => "in progress, or waits for another attempt",
+        MessageOutcome::Sent => "accepted by the channel, without a later report",
+        MessageOutcome::Delivered => "the channel reported that it arrived",
+        MessageOutcome::Bounced => "rejected by the channel, at once or later",
+        MessageOutcome::Unreachable => "the user has no address",
+        MessageOutcome::Aborted => "ended by the template",
+        MessageOutcome::Failed => "all attempts failed",
+        MessageOutcome::Cancelled => "given up with the send",
+    }
 }
 
 /// The word of a filter.
 pub fn filter_word(filter: OutcomeFilter) -> &'static str {
-    filter.outcome().map_or("May have been sent", outcome_word)
+    filter.outcome().map_or("May have been sent", |outcome| outcome_look(outcome).word)
 }
 
 /// What a message that the filter selects is.
 pub fn filter_meaning(filter: OutcomeFilter) -> &'static str {
     filter.outcome().map_or("no attempt was accepted, but one may have arrived", outcome_meaning)
-}
-
-pub fn outcome_badge(outcome: MessageOutcome) -> Markup {
-    let (tone, icon, word, _) = outcome_look(outcome);
-    parts::badge(tone, icon, word)
 }
 
 /// The address of a send's page, or of a path below it.

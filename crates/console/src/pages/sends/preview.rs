@@ -13,11 +13,11 @@ use serde_json::json;
 use uuid::Uuid;
 
 use self::view::content;
-use crate::error::PageError;
-use crate::form::Form;
 use crate::page::Page;
 use crate::pages::exports::actions::count_request;
 use crate::pages::users::record_search;
+use console_frame::error::PageError;
+use console_frame::form::Form;
 use content::campaigns::{self, Campaign};
 use gateway::workspaces::Budget;
 use kit::json::TreeObject;

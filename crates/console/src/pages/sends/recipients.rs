@@ -10,11 +10,11 @@ use url::form_urlencoded;
 
 use super::labels;
 use super::send::{SendPath, own_send};
-use crate::error::PageError;
 use crate::page::Page;
-use crate::parts;
-use crate::rights::Right;
-use crate::shell::{KEY_HEADER, api, quoted};
+use console_frame::error::PageError;
+use console_frame::parts;
+use console_frame::rights::Right;
+use console_frame::shell::{KEY_HEADER, api, command};
 use dispatches::api::recipients::{self, Recipient, Request};
 use dispatches::{DispatchSummary, RecipientPosition};
 use gateway::paging::{self, CURSOR};
@@ -119,7 +119,7 @@ fn content(page: &Page, listed: &Listed) -> Markup {
                     a href=(page.workspace_link("/sends")) { "Sends" }
                     a href=(labels::address(page, send.id, "")) { (parts::name(&labels::title(send))) }
                 }
-                h1 { "Recipients " (labels::pill(send.state)) }
+                h1 { "Recipients " (labels::look(send.state).pill()) }
                 p.muted {
                     "One entry for each message. Users who were left out have none. Each view of this \
                      page is in the audit log."
@@ -182,7 +182,7 @@ fn row(page: &Page, recipient: &Recipient) -> Markup {
     html! {
         tr {
             td.c-state {
-                (labels::outcome_badge(*outcome))
+                (labels::outcome_look(*outcome).badge())
                 @if recipient.may_have_been_sent { span.sub { "May have been sent" } }
             }
             td.c-main {
@@ -212,15 +212,11 @@ fn pager(page: &Page, listed: &Listed) -> Markup {
 
 /// The same list from a terminal.
 fn terminal(page: &Page, listed: &Listed) -> Markup {
-    let id = listed.send.id.simple();
-    let (query, option) = match listed.outcome {
-        Some(outcome) => {
-            (format!("?outcome={}", outcome.name()), format!(" --outcome {}", outcome.name()))
-        }
-        None => (String::new(), String::new()),
-    };
+    let id = listed.send.id.simple().to_string();
+    let outcome = listed.outcome.map(|outcome| ("outcome", outcome.name()));
+    let query = outcome.map_or_else(String::new, |(name, value)| format!("?{name}={value}"));
     let address = api(page, &format!("/messages/dispatches/{id}/recipients{query}"));
-    let command = format!("longshore dispatches recipients {}{option}", quoted(&id.to_string()));
+    let command = command("dispatches recipients", outcome.as_slice(), &[&id]);
     parts::terminal(&format!("curl -sS {address} {KEY_HEADER}"), &command)
 }
 

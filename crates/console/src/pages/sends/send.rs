@@ -14,10 +14,10 @@ use uuid::Uuid;
 
 use super::labels;
 use crate::app::App;
-use crate::error::PageError;
 use crate::page::Page;
-use crate::pages::exports::update;
-use crate::parts;
+use console_frame::error::PageError;
+use console_frame::page::update;
+use console_frame::parts;
 use dispatches::api::status::{CancelError, cancel_dispatch, may_still_be_sent};
 use dispatches::{CountedOutcomes, DispatchSummary, MAX_SCANNED_MESSAGES, Reason};
 use gateway::ApiError;
@@ -132,7 +132,7 @@ pub async fn show(
     let read = Shown::read(page.app.clone(), key, is_full);
     let shown = if is_full {
         // It holds a connection for up to some seconds.
-        let _turn = page.app.count_turns.wait(key.0).await?;
+        let _turn = page.app.messages.count_turns.wait(key.0).await?;
         Arc::new(read.await?)
     } else {
         page.app.sends.pages.get_for(&page, key, read).await?

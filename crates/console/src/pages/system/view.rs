@@ -7,7 +7,7 @@ use super::{Shown, View};
 use crate::fleet::{LogState, MAX_WORK};
 use crate::page::Page;
 use crate::pages::overview::view::{counted, kind_name};
-use crate::parts::{self, Tone};
+use console_frame::parts::{self, Look, Tone};
 use log::lag::PartitionLag;
 use runtime::config::Config;
 use runtime::outbound::HIDDEN;
@@ -125,9 +125,9 @@ fn process_row(page: &Page, process: &Process, now: i64) -> Markup {
         tr id=(format!("process-{}", process.id)) {
             td.c-state {
                 @if process.is_missing(now) {
-                    (parts::badge(Tone::Bad, "circle-x", "Missing"))
+                    (Look::bad("Missing").badge())
                 } @else {
-                    (parts::badge(Tone::Good, "circle-check", "Runs"))
+                    (Look::good("Runs").badge())
                 }
             }
             td.c-main.wide {
@@ -219,9 +219,9 @@ fn partition_row(lag: &PartitionLag) -> Markup {
     let position = &lag.position;
     let (topic, partition) = (lag.topic.name(), position.partition);
     let badge = match lag.behind() {
-        None => parts::badge(Tone::Bad, "circle-x", "Stopped"),
-        Some(0) => parts::badge(Tone::Good, "circle-check", "Up to date"),
-        Some(_) => parts::badge(Tone::Running, "loader-circle", "Behind"),
+        None => Look::bad("Stopped").badge(),
+        Some(0) => Look::good("Up to date").badge(),
+        Some(_) => Look::running("Behind").badge(),
     };
     html! {
         tr id=(format!("partition-{topic}-{partition}-{}", position.consumer_group)) {

@@ -5,8 +5,8 @@ use maud::{Markup, html};
 use uuid::Uuid;
 
 use crate::page::Page;
-use crate::pages::first_rows;
-use crate::parts::{self, icon};
+use console_frame::lists::first_rows;
+use console_frame::parts::{self, icon};
 use gateway::paging;
 use kit::clock::parse_time;
 use kit::money;

@@ -10,12 +10,12 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{Identified, UserPath, checked_id, identify, merged_page, nobody_page, record_view};
-use crate::error::PageError;
-use crate::form::Form;
 use crate::page::Page;
-use crate::parts::{self, Tone, icon};
-use crate::rights::Right;
-use crate::shell::{post, quoted};
+use console_frame::error::PageError;
+use console_frame::form::Form;
+use console_frame::parts::{self, Tone, icon};
+use console_frame::rights::Right;
+use console_frame::shell::{post, workspace_command};
 use gateway::ApiError;
 use people::users::find::FindError;
 use people::users::rows::{For, StoredUser};
@@ -206,10 +206,9 @@ fn confirmation(page: &Page, user: &StoredUser, errors: &BTreeMap<String, String
 }
 
 fn terminal(page: &Page, id: Uuid) -> Markup {
-    let workspace = page.workspace_if_any().map_or("", |workspace| &workspace.name);
     parts::terminal(
         &post(page, "/users/delete", &json!({ "service_ids": [id] })),
-        &format!("longshore users delete {id} --workspace {}", quoted(workspace)),
+        &workspace_command(page, "users delete", &[], &[&id.to_string()]),
     )
 }
 

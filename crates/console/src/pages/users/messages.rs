@@ -14,12 +14,13 @@ use uuid::Uuid;
 use super::{
     Identified, Tab, UserPath, checked_id, head, identify, merged_page, nobody_page, record_view,
 };
-use crate::error::PageError;
 use crate::page::Page;
-use crate::pages::first_rows;
-use crate::parts::{self, Tone, icon};
-use crate::rights::Right;
-use crate::shell::{post, quoted};
+use crate::pages::sends::labels::outcome_look;
+use console_frame::error::PageError;
+use console_frame::lists::first_rows;
+use console_frame::parts::{self, Tone, icon};
+use console_frame::rights::Right;
+use console_frame::shell::{post, workspace_command};
 use gateway::paging;
 use gateway::workspaces::Channel;
 use messages::dispatch::{Explanation, MessageOutcome};
@@ -81,7 +82,7 @@ pub async fn show(
     if !send.is_empty() {
         match Uuid::try_parse(&send) {
             Ok(id) => {
-                why_not = user_messages::explain(&page.app, &mut tx, key, id)
+                why_not = user_messages::explain(&page.app.messages, &mut tx, key, id)
                     .await
                     .map_err(user_messages::api_error)?;
                 dispatch = Some(id);
@@ -212,17 +213,7 @@ fn badge(message: &UserMessage) -> Markup {
         // A transactional email in progress, or accepted by its queue.
         return parts::badge(Tone::Running, "loader-circle", &parts::cut(&message.state));
     };
-    let (tone, icon_name, word) = match outcome {
-        MessageOutcome::Waiting => (Tone::Running, "clock", "Waiting"),
-        MessageOutcome::Sent => (Tone::Good, "circle-check", "Sent"),
-        MessageOutcome::Delivered => (Tone::Good, "circle-check", "Delivered"),
-        MessageOutcome::Bounced => (Tone::Bad, "circle-x", "Bounced"),
-        MessageOutcome::Unreachable => (Tone::Warning, "triangle-alert", "Unreachable"),
-        MessageOutcome::Aborted => (Tone::Neutral, "ban", "Aborted"),
-        MessageOutcome::Failed => (Tone::Bad, "circle-x", "Failed"),
-        MessageOutcome::Cancelled => (Tone::Neutral, "ban", "Cancelled"),
-    };
-    parts::badge(tone, icon_name, word)
+    outcome_look(outcome).badge()
 }
 
 fn row(page: &Page, message: &UserMessage) -> Markup {
@@ -268,12 +259,13 @@ fn row(page: &Page, message: &UserMessage) -> Markup {
 
 fn terminal(page: &Page, listed: &Listed) -> Markup {
     let id = listed.user.service_id;
-    let workspace = page.workspace_if_any().map_or("", |workspace| &workspace.name);
     let mut body = json!({ "service_id": id, "limit": PAGE });
-    let mut command = format!("longshore messages {id} --workspace {}", quoted(workspace));
+    let mut command = workspace_command(page, "messages", &[], &[&id.to_string()]);
     if let (Ok(dispatch), true) = (Uuid::try_parse(&listed.send), listed.errors.is_empty()) {
-        body["dispatch_id"] = Value::String(dispatch.simple().to_string());
-        command += &format!(" --dispatch {} --why", dispatch.simple());
+        let dispatch = dispatch.simple().to_string();
+        let options = [("dispatch", dispatch.as_str())];
+        command = workspace_command(page, "messages --why", &options, &[&id.to_string()]);
+        body["dispatch_id"] = Value::String(dispatch);
     }
     parts::terminal(&post(page, "/users/messages", &body), &command)
 }

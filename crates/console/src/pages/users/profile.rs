@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::record::Shown;
 use crate::page::Page;
-use crate::parts::{self, Tone, json_text, json_value};
+use console_frame::parts::{self, Look, Tone, json_text, json_value};
 use kit::clock::parse_time;
 use kit::json::{self, JsonFields};
 use people::users::consent::{Consent, Topic, UNSUBSCRIBED};
@@ -165,7 +165,7 @@ fn control_group(shown: &Shown) -> Markup {
         @match &shown.control_group {
             None => { "The workspace has none" }
             Some(group) if slice.is_some_and(|slice| group.slices.contains(&slice)) => {
-                (parts::badge(Tone::Warning, "shield-check", "Member"))
+                (Look::new(Tone::Warning, "shield-check", "Member").badge())
                 div.muted.small { "Gets no messages of Canvases and triggered campaigns" }
             }
             Some(_) => { "Not a member" }

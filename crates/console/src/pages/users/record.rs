@@ -12,11 +12,11 @@ use super::{
     Identified, Tab, UserPath, checked_id, head, identify, merged_page, nobody_page, profile,
     record_view,
 };
-use crate::error::PageError;
 use crate::page::Page;
-use crate::parts::{self, Tone};
-use crate::rights::Right;
-use crate::shell::{post, quoted};
+use console_frame::error::PageError;
+use console_frame::parts::{self, Tone};
+use console_frame::rights::Right;
+use console_frame::shell::{post, workspace_command};
 use gateway::paging;
 use gateway::workspaces::{self, ControlGroup};
 use people::users::activity::timeline::Key;
@@ -125,9 +125,8 @@ fn actions(page: &Page, id: Uuid) -> Markup {
 }
 
 fn terminal(page: &Page, id: Uuid) -> Markup {
-    let workspace = page.workspace_if_any().map_or("", |workspace| &workspace.name);
     parts::terminal(
         &post(page, "/users/export/ids", &json!({ "service_ids": [id] })),
-        &format!("longshore users show {id} --workspace {}", quoted(workspace)),
+        &workspace_command(page, "users show", &[], &[&id.to_string()]),
     )
 }

@@ -20,6 +20,7 @@ use jiff::civil::Date;
 use uuid::Uuid;
 
 use super::kept::{self, Kept, NewAddress};
+use super::overlap::Identities;
 use super::{ImportError, MAX_REMOVED, removed};
 use crate::users::activity::Activity;
 use crate::users::profile::{Alias, Field, MAX_BYTES, Profile};
@@ -136,6 +137,20 @@ impl ImportedUsers {
             imported.by_identifier.insert((kind, value), index);
         }
         Ok(imported)
+    }
+
+    /// What identifies the users who were found.
+    pub fn identities(&self) -> Identities {
+        let mut identities = Identities::default();
+        for user in &self.imported {
+            identities.add_id(user.service_id);
+            user.identifiers().iter().for_each(|(kind, value)| identities.add(*kind, value));
+            user.deprecated_ids.iter().for_each(|id| identities.add(Kind::ExternalId, id));
+            user.email.iter().for_each(|email| identities.add_email(email));
+            let tokens = user.kept.get(Field::PushTokens).map(tokens::keys).unwrap_or_default();
+            tokens.iter().for_each(|token| identities.add_token(token));
+        }
+        identities
     }
 
     fn add_stored(&mut self, user: StoredUser) {
@@ -399,7 +414,7 @@ impl ImportedUsers {
 }
 
 /// The push tokens that a record registers.
-fn record_tokens(record: &Record) -> Vec<TokenKey> {
+pub(super) fn record_tokens(record: &Record) -> Vec<TokenKey> {
     record.profile.get(Field::PushTokens).map(tokens::keys).unwrap_or_default()
 }
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -98,11 +99,14 @@ pub async fn topic(store: &Store, id: Uuid) -> Result<Topic, DeadLetterError> {
 
 /// Applies the message in the transaction that deletes the dead letter: appending it again could
 /// apply it twice, if the command ended in between. It is applied after later messages, as it would
-/// be if it were appended again. Parts that still fail stay a dead letter.
+/// be if it were appended again. Parts that still fail stay a dead letter. The transaction also writes
+/// the entry of the audit log, with the `result`: `applied`, `partly_applied` or `failed`. An attempt
+/// that changes nothing has none.
 pub async fn retry<H: Handler>(
     store: &Store,
     handler: &H,
     id: Uuid,
+    entry: &Entry,
 ) -> Result<(), DeadLetterError> {
     let (mut tries, mut maybe_applied) = (0, false);
     loop {
@@ -112,8 +116,8 @@ pub async fn retry<H: Handler>(
             Ok(None) if maybe_applied => return Ok(()),
             Ok(None) => return Err(DeadLetterError::Unknown(id)),
             Ok(Some(dead_letter)) => {
-                match try_once(store, handler, id, &message(dead_letter)?, &mut maybe_applied).await
-                {
+                let message = message(dead_letter)?;
+                match try_once(store, handler, id, &message, entry, &mut maybe_applied).await {
                     Ok(None) => return Ok(()),
                     Ok(Some(failed)) => return Err(DeadLetterError::Refused(failed.into_reason())),
                     Err(Failure::Permanent(text)) => return Err(DeadLetterError::Refused(text)),
@@ -150,6 +154,7 @@ async fn try_once<H: Handler>(
     handler: &H,
     id: Uuid,
     message: &Message,
+    entry: &Entry,
     maybe_applied: &mut bool,
 ) -> Result<Option<Failed>, Failure> {
     let split = handler.split(message);
@@ -160,10 +165,23 @@ async fn try_once<H: Handler>(
     if !rows::settle(&mut tx, id, message, remaining).await? {
         return Err(Failure::OffsetMoved);
     }
+    let now = claims::now(&mut tx).await?;
+    audit::record(&mut tx, now, &with_result(entry, failed.as_ref())).await?;
     *maybe_applied |= failed.is_none();
     tx.commit().await?;
     applied.into_iter().for_each(|applied| handler.applied(applied));
     Ok(failed)
+}
+
+fn with_result(entry: &Entry, failed: Option<&Failed>) -> Entry {
+    let result = match failed {
+        None => "applied",
+        Some(Failed { is_all: false, .. }) => "partly_applied",
+        Some(Failed { is_all: true, .. }) => "failed",
+    };
+    let mut entry = entry.clone();
+    entry.details["result"] = Value::from(result);
+    entry
 }
 
 fn message(dead_letter: DeadLetter) -> Result<Message, DeadLetterError> {

@@ -5,8 +5,8 @@ use maud::{Markup, html};
 use super::Shown;
 use crate::page::Page;
 use crate::pages::deliveries::labels;
-use crate::parts;
-use crate::rights::Right;
+use console_frame::parts;
+use console_frame::rights::Right;
 use deliveries::{Delivery, State as DeliveryState};
 
 pub fn section(page: &Page, shown: &Shown) -> Markup {
@@ -56,7 +56,7 @@ fn delivery_row(page: &Page, delivery: &Delivery) -> Markup {
                 " " (parts::name(&delivery.shown_url()))
                 span.mono.sub { (delivery.message_id()) }
             }
-            td data-label="State" { (labels::badge(delivery.state)) }
+            td data-label="State" { (labels::look(delivery.state).badge()) }
             td.num data-label="Attempts" { (delivery.attempts) }
             td.num.c-wide data-label="Status" {
                 (delivery.last_status.map_or_else(String::new, |status| status.to_string()))

@@ -5,8 +5,8 @@ use url::form_urlencoded;
 
 use super::{BROKEN_USERS, Shown};
 use crate::page::Page;
-use crate::parts::{self, Tone};
-use crate::rights::Right;
+use console_frame::parts::{self, Look, Tone};
+use console_frame::rights::Right;
 use exports::rows::ListedPart;
 
 pub fn section(page: &Page, shown: &Shown) -> Markup {
@@ -82,20 +82,20 @@ pub fn section(page: &Page, shown: &Shown) -> Markup {
 
 fn file_row(file: &ListedPart, has_ended: bool) -> Markup {
     let state = if file.done {
-        parts::badge(Tone::Good, "circle-check", "Written")
+        Look::good("Written")
     } else if has_ended {
-        parts::badge(Tone::Neutral, "circle", "Not written")
+        Look::new(Tone::Neutral, "circle", "Not written")
     } else if file.is_held {
-        parts::badge(Tone::Running, "loader-circle", "In progress")
+        Look::running("In progress")
     } else if file.attempts > 0 {
-        parts::badge(Tone::Warning, "clock", "Waits for another attempt")
+        Look::new(Tone::Warning, "clock", "Waits for another attempt")
     } else {
-        parts::badge(Tone::Neutral, "clock", "Waits")
+        Look::new(Tone::Neutral, "clock", "Waits")
     };
     html! {
         tr {
             td data-label="File" { span.mono { (format!("{:06}", file.part)) } }
-            td data-label="State" { (state) }
+            td data-label="State" { (state.badge()) }
             td.num data-label="Attempts" { (file.attempts) }
             td.num data-label="Users" {
                 (file.users.map_or_else(String::new, parts::number))

@@ -6,8 +6,8 @@ use url::form_urlencoded;
 
 use super::Shown;
 use crate::page::Page;
-use crate::parts;
-use crate::shell::{api, quoted};
+use console_frame::parts;
+use console_frame::shell::{api, command, quoted};
 use exports::{State, paths};
 use gateway::workspaces::signing::NAMESPACE;
 use gateway::workspaces::storage::Settings;
@@ -61,7 +61,8 @@ fn proof(page: &Page, shown: &Shown, sha256: &[u8]) -> Markup {
     ];
     let keys =
         api(page, &format!("/.well-known/longshore/{}/allowed_signers", parts::encoded(workspace)));
-    let prefix = quoted(&job.object_prefix);
+    let prefix = &job.object_prefix;
+    let status = command("export status --json", &[], &[prefix]);
     let name = |suffix: &str| quoted(&format!("{}{suffix}", job.object_prefix));
     let signature = name(manifest::SIGNATURE_SUFFIX);
     let manifest_file = name(manifest::MANIFEST_SUFFIX);
@@ -75,7 +76,7 @@ fn proof(page: &Page, shown: &Shown, sha256: &[u8]) -> Markup {
         p { "Check the signature and every file:" }
         pre.code tabindex="0" {
             @if job.storage_id.is_none() {
-                "EXPORT_URL=$(longshore export status " (prefix) " --json | jq -r .url)\n"
+                "EXPORT_URL=$(" (status) " | jq -r .url)\n"
             }
             "longshore export verify " (target(shown)) " --allowed-signers allowed_signers"
         }

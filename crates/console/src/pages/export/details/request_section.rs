@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::Shown;
 use crate::page::Page;
-use crate::parts;
+use console_frame::parts;
 use exports::Audience;
 use gateway::workspaces::storage::URL;
 use proof::fields::alias_in;

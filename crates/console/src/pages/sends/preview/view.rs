@@ -9,8 +9,8 @@ use uuid::Uuid;
 use super::{CAMPAIGN, Errors, PROPERTIES, Rendered, USER, Values};
 use crate::page::Page;
 use crate::pages::sends::labels;
-use crate::parts::{self, Tone, icon};
-use crate::shell::{post, quoted};
+use console_frame::parts::{self, Look, Tone, icon};
+use console_frame::shell::{post, workspace_command};
 use gateway::workspaces::Channel;
 use messages::preview::Preview;
 
@@ -181,15 +181,15 @@ fn results(page: &Page, rendered: &Rendered) -> Markup {
 fn message_section(message: &Preview) -> Markup {
     let name = message.channel.unwrap_or_default();
     let title = Channel::from_name(name).map_or(name, labels::channel_name);
-    let (tone, icon_name, word) = match message {
-        Preview { rendered: Some(_), .. } => (Tone::Good, "circle-check", "Would be sent"),
-        Preview { aborted: Some(_), .. } => (Tone::Neutral, "ban", "Aborted by the template"),
-        _ => (Tone::Bad, "circle-x", "Would not be sent"),
+    let look = match message {
+        Preview { rendered: Some(_), .. } => Look::good("Would be sent"),
+        Preview { aborted: Some(_), .. } => Look::ended("Aborted by the template"),
+        _ => Look::bad("Would not be sent"),
     };
     let reason = message.aborted.as_ref().or(message.failed.as_ref());
     html! {
         section.panel {
-            div.panel-head { h2 { (title) } (parts::badge(tone, icon_name, word)) }
+            div.panel-head { h2 { (title) } (look.badge()) }
             div.panel-body {
                 @if let Some(reason) = reason { p { bdi { (shortened(reason)) } } }
                 @match &message.rendered {
@@ -264,23 +264,19 @@ fn terminal(page: &Page, values: &Values) -> Markup {
     let or =
         |text: &str, name: &str| if text.is_empty() { name.to_owned() } else { text.to_owned() };
     let (campaign, user) = (or(&values.campaign, "CAMPAIGN"), or(&values.user, "USER"));
-    let workspace = page.workspace_if_any().map_or("", |workspace| &workspace.name);
-    let mut command = format!(
-        "longshore campaigns preview {} --user {} --workspace {}",
-        quoted(&campaign),
-        quoted(&user),
-        quoted(workspace)
-    );
+    let mut options = vec![("user".to_owned(), user.as_str())];
     let mut body = json!({ "campaign_id": campaign, "external_id": user });
     for ((field, name), text) in PROPERTIES.into_iter().zip(&values.properties) {
         if text.is_empty() {
             continue;
         }
-        command += &format!(" --{} {}", field.replace('_', "-"), quoted(text));
+        options.push((field.replace('_', "-"), text));
         if let Ok(object) = serde_json::from_str::<Value>(text) {
             body[name] = object;
         }
     }
+    let options: Vec<_> = options.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    let command = workspace_command(page, "campaigns preview", &options, &[&campaign]);
     parts::terminal(&post(page, "/templates/preview", &body), &command)
 }
 

@@ -5,9 +5,9 @@ use maud::{Markup, html};
 use super::{Shown, funnel};
 use crate::page::Page;
 use crate::pages::sends::{labels, recipients};
-use crate::parts::{self, Tone, icon};
-use crate::rights::Right;
-use crate::shell::{KEY_HEADER, api};
+use console_frame::parts::{self, Tone, icon};
+use console_frame::rights::Right;
+use console_frame::shell::{KEY_HEADER, api};
 use dispatches::{MAX_COUNTED_MESSAGES, Reason};
 use messages::dispatch::{MessageOutcome, OutcomeFilter, State};
 use messages::order::Kind;
@@ -41,7 +41,7 @@ fn head(page: &Page, shown: &Shown) -> Markup {
                 }
                 h1 {
                     (parts::name(&labels::title(send))) " "
-                    span id="state" role="status" { (labels::pill(send.state)) }
+                    span id="state" role="status" { (labels::look(send.state).pill()) }
                 }
                 p.muted {
                     "To " (parts::name(&labels::audience(&send.audience, send.users))) ", "
@@ -145,7 +145,7 @@ fn notices(page: &Page, shown: &Shown) -> Markup {
 fn progress(page: &Page, shown: &Shown) -> Markup {
     let send = &shown.send;
     let now = page.app.clock.now_ms();
-    let bar = format!("bar big {}", labels::tone(send.state).bar_class());
+    let bar = format!("bar big {}", labels::look(send.state).tone.bar_class());
     let failed = send.messages.failed + send.messages.bounced;
     let took = send.started_at.map(|started| send.finished_at.unwrap_or(now) - started);
     html! {
@@ -221,7 +221,7 @@ fn reasons(page: &Page, shown: &Shown) -> Markup {
                             tr {
                                 td data-label="Outcome" {
                                     @match with_outcome(reason) {
-                                        Some(outcome) => (labels::outcome_badge(outcome)),
+                                        Some(outcome) => (labels::outcome_look(outcome).badge()),
                                         None => (parts::name(&reason.state)),
                                     }
                                 }

@@ -5,10 +5,10 @@ use maud::{Markup, html};
 use super::Shown;
 use crate::page::Page;
 use crate::pages::sends::{labels, recipients};
-use crate::parts::{self, Tone};
+use console_frame::parts::{self, Tone};
 use messages::dispatch::{LeftOut, MessageOutcome};
 
-/// A step: how many of a whole are there.
+/// A step: a number of users or messages, and what they are.
 #[derive(Clone, Debug, PartialEq)]
 struct Step {
     label: &'static str,
@@ -35,12 +35,13 @@ impl Step {
         Self { label, about, count, tone, is_loss: true, outcome: None }
     }
 
-    fn of_outcome(outcome: MessageOutcome, count: i64) -> Self {
+    fn from_outcome(outcome: MessageOutcome, count: i64) -> Self {
+        let look = labels::outcome_look(outcome);
         Self {
-            label: labels::outcome_word(outcome),
+            label: look.word,
             about: labels::outcome_meaning(outcome),
             count,
-            tone: labels::outcome_tone(outcome),
+            tone: look.tone,
             is_loss: true,
             outcome: Some(outcome),
         }
@@ -75,7 +76,7 @@ pub fn section(page: &Page, shown: &Shown) -> Markup {
 
 /// The steps of users or of messages.
 fn table(page: &Page, shown: &Shown, title: &str, steps: &[Step]) -> Markup {
-    let whole = steps.first().map_or(0, |step| step.count);
+    let total = steps.first().map_or(0, |step| step.count);
     html! {
         table.funnel {
             thead {
@@ -86,12 +87,12 @@ fn table(page: &Page, shown: &Shown, title: &str, steps: &[Step]) -> Markup {
                     th.num scope="col" { span.hidden-label { "Share" } }
                 }
             }
-            tbody { @for step in steps { (step_row(page, shown, step, whole)) } }
+            tbody { @for step in steps { (step_row(page, shown, step, total)) } }
         }
     }
 }
 
-fn step_row(page: &Page, shown: &Shown, step: &Step, whole: i64) -> Markup {
+fn step_row(page: &Page, shown: &Shown, step: &Step, total: i64) -> Markup {
     let link = step
         .outcome
         .filter(|_| step.count > 0 && recipients::may_view(page))
@@ -105,17 +106,17 @@ fn step_row(page: &Page, shown: &Shown, step: &Step, whole: i64) -> Markup {
                 }
                 @if !step.about.is_empty() { span.sub { (step.about) } }
             }
-            td.c-step { (bar(step, whole)) }
+            td.c-step { (bar(step, total)) }
             td.num { (parts::number(step.count)) }
-            td.num.muted { (share(step.count, whole)) }
+            td.num.muted { (share(step.count, total)) }
         }
     }
 }
 
 /// The share of a step, drawn: its numbers are next to it.
-fn bar(step: &Step, whole: i64) -> Markup {
+fn bar(step: &Step, total: i64) -> Markup {
     // A step that has anything is visible.
-    let width = match permille(step.count, whole) {
+    let width = match permille(step.count, total) {
         0 if step.count > 0 => 4,
         width => width,
     };
@@ -128,15 +129,15 @@ fn bar(step: &Step, whole: i64) -> Markup {
     }
 }
 
-fn permille(count: i64, whole: i64) -> i64 {
-    let permille = i128::from(count.max(0)) * 1_000 / i128::from(whole.max(1));
+fn permille(count: i64, total: i64) -> i64 {
+    let permille = i128::from(count.max(0)) * 1_000 / i128::from(total.max(1));
     i64::try_from(permille.min(1_000)).unwrap_or(1_000)
 }
 
 /// A share in percent. Never 0 % of something, nor 100 % of a part.
-fn share(count: i64, whole: i64) -> String {
-    match permille(count, whole) {
-        _ if whole == 0 => String::new(),
+fn share(count: i64, total: i64) -> String {
+    match permille(count, total) {
+        _ if total == 0 => String::new(),
         0..10 if count > 0 => "< 1 %".to_owned(),
         990..1_000 => "> 99 %".to_owned(),
         permille => format!("{} %", permille / 10),
@@ -181,7 +182,7 @@ fn message_steps(shown: &Shown) -> Vec<Step> {
     ];
     steps.extend(losses.into_iter().filter(|step| step.count > 0));
     let outcomes = outcomes.into_iter().filter(|(_, count)| *count > 0);
-    steps.extend(outcomes.map(|(outcome, count)| Step::of_outcome(outcome, count)));
+    steps.extend(outcomes.map(|(outcome, count)| Step::from_outcome(outcome, count)));
     steps
 }
 
@@ -206,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_share_is_neither_nothing_nor_everything_unless_it_is() {
-        for (count, whole, expected) in [
+        for (count, total, expected) in [
             (0, 0, ""),
             (0, 5, "0 %"),
             (5, 5, "100 %"),
@@ -214,7 +215,7 @@ mod tests {
             (2_999_999, 3_000_000, "> 99 %"),
             (1, 3, "33 %"),
         ] {
-            assert_eq!(share(count, whole), expected, "{count} of {whole}");
+            assert_eq!(share(count, total), expected, "{count} of {total}");
         }
         assert_eq!(permille(i64::MAX, 1), 1_000);
     }
