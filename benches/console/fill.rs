@@ -169,14 +169,14 @@ async fn request(api: &Api, pool: &PgPool) -> Originals {
     ] {
         eventually(sql, async || number(pool, sql).await > 0).await;
     }
-    let one = async |sql: &'static str| -> Uuid {
+    let original_id = async |sql: &'static str| -> Uuid {
         sqlx::query_scalar(sql).fetch_one(pool).await.expect("a row to copy")
     };
     let workspace = sqlx::query_scalar("SELECT id FROM workspaces WHERE name = $1").bind(WORKSPACE);
     Originals {
         workspace: workspace.fetch_one(pool).await.expect("the workspace"),
-        export: one("SELECT id FROM export_jobs").await,
-        dispatch: one("SELECT id FROM dispatches").await,
+        export: original_id("SELECT id FROM export_jobs").await,
+        dispatch: original_id("SELECT id FROM dispatches").await,
         now: number(pool, "SELECT accepted_at FROM dispatches").await,
         users: number(pool, "SELECT count(*) FROM users").await,
     }

@@ -100,7 +100,7 @@ pub async fn measure(fleet: &Fleet, pool: &PgPool, plan: &Plan, figures: &mut Fi
 /// The pages that are open, each at as many consoles.
 async fn open_pages(pool: &PgPool) -> Vec<Follows> {
     let export = "SELECT object_prefix FROM export_jobs WHERE state = 'running' LIMIT 1";
-    let send = "SELECT id::text FROM dispatches WHERE state = 'running' LIMIT 1";
+    let send = "SELECT replace(id::text, '-', '') FROM dispatches WHERE state = 'running' LIMIT 1";
     let text = async |sql: &'static str| -> String {
         sqlx::query_scalar(sql).fetch_one(pool).await.expect("work in progress")
     };

@@ -19,11 +19,18 @@ const EXAMPLES: [(&str, &str); 11] = [
         "SELECT object_prefix FROM export_jobs WHERE state = 'done'
          ORDER BY requested_at DESC LIMIT 1",
     ),
-    ("sends/{dispatch_id}", "SELECT id::text FROM dispatches ORDER BY users DESC LIMIT 1"),
+    (
+        "sends/{dispatch_id}",
+        "SELECT replace(id::text, '-', '') FROM dispatches ORDER BY users DESC LIMIT 1",
+    ),
     ("campaigns/{id}", "SELECT id::text FROM campaigns ORDER BY number LIMIT 1"),
     ("catalogs/{catalog}", "SELECT name FROM catalogs LIMIT 1"),
     ("{item}", "SELECT item_id FROM catalog_items ORDER BY item_id OFFSET 5000 LIMIT 1"),
-    ("keys/{id}", "SELECT id::text FROM api_keys WHERE declared LIMIT 1"),
+    // The other workspaces have only keys that are declared.
+    (
+        "keys/{id}",
+        "SELECT id::text FROM api_keys WHERE NOT declared AND revoked_at IS NULL LIMIT 1",
+    ),
     ("schedules/{id}", "SELECT id::text FROM schedules ORDER BY time LIMIT 1"),
     ("segments/{id}", "SELECT id::text FROM segments ORDER BY name LIMIT 1"),
     (
@@ -64,7 +71,13 @@ const FAR_BACK: [(&str, &str); 3] = [
         "SELECT to_char(to_timestamp(min(accepted_at) / 1000) + interval '10 days', 'YYYY-MM-DD')
          FROM dispatches",
     ),
-    ("{delivery}", "SELECT id::text FROM deliveries ORDER BY created_at LIMIT 1 OFFSET 100"),
+    // The key of a row, as `gateway::paging::cursor` writes it.
+    (
+        "{delivery}",
+        r#"SELECT translate(encode(convert_to(format('[%s,"%s"]', created_at, id), 'UTF8'), 'base64'),
+                            E'+/=\n', '-_')
+           FROM deliveries ORDER BY created_at LIMIT 1 OFFSET 100"#,
+    ),
 ];
 
 /// Searches for a user: what the identifier is, and a statement that finds one.

@@ -67,7 +67,7 @@ impl<'a> Checks<'a> {
         Self { key: key.to_owned(), customers, open, guarded, calls, runs: 0 }
     }
 
-    pub async fn run(&mut self, time: Duration, figures: &mut Figures) {
+    pub async fn run(&mut self, time: Duration, connections: usize, figures: &mut Figures) {
         self.runs += 1;
         let calls = Requests::new(10 + self.runs, self.customers, self.guarded.address, &self.key);
         let keyed = calls.with_idempotency_keys().make(KEYED, Kind::Purchase, 1);
@@ -77,8 +77,8 @@ impl<'a> Checks<'a> {
             ("key and limit", &self.guarded, &self.calls),
             ("key, limit and Idempotency-Key", &self.guarded, &keyed),
         ] {
-            send_for(WARM_UP, server.address, self.calls.clone()).await;
-            let sent = send_for(time, server.address, calls.clone()).await;
+            send_for(WARM_UP, connections, server.address, self.calls.clone()).await;
+            let sent = send_for(time, connections, server.address, calls.clone()).await;
             assert!(!Arc::ptr_eq(calls, &keyed) || sent.calls() < KEYED, "more keys are needed");
             let per_second = sent.calls() as f64 / sent.seconds;
             let of_bound = per_second / *bound.get_or_insert(per_second);

@@ -1,4 +1,4 @@
-//! How fast the gateway takes purchases: calls of one and of 75, on 64 connections, each durable in
+//! How fast the gateway takes purchases: calls of one and of 75, on many connections, each durable in
 //! Kafka (acks=all) before its response; and what the checks before it cost: `scripts/bench
 //! gateway`.
 
@@ -45,6 +45,9 @@ struct Arguments {
     /// Partitions of the topic
     #[arg(long, default_value_t = 16)]
     partitions: u32,
+    /// Connections, each with one call at a time
+    #[arg(long, default_value_t = load::CONNECTIONS)]
+    connections: usize,
     #[command(flatten)]
     common: load::Common,
 }
@@ -63,16 +66,16 @@ async fn main() {
     let cases = CASES
         .map(|(name, objects, count)| (name, objects, calls.make(count, Kind::Purchase, objects)));
     let mut checks = Checks::start(&fleet, limited.key(), &customers).await;
-    let (partitions, time) = (arguments.partitions, Duration::from_secs(arguments.seconds));
-    let mut figures =
-        Figures::new(format!("{} connections, {partitions} partitions", load::CONNECTIONS));
+    let Arguments { partitions, connections, .. } = arguments;
+    let time = Duration::from_secs(arguments.seconds);
+    let mut figures = Figures::new(format!("{connections} connections, {partitions} partitions"));
     for run in 1..=arguments.runs {
         println!("run {run} of {}", arguments.runs);
         for (name, objects, calls) in &cases {
-            send_for(WARM_UP, address, calls.clone()).await;
+            send_for(WARM_UP, connections, address, calls.clone()).await;
             fleet.reset_peak("gateway");
             let cpu = fleet.cpu("gateway");
-            let sent = send_for(time, address, calls.clone()).await;
+            let sent = send_for(time, connections, address, calls.clone()).await;
             let cpu = fleet.cpu("gateway") - cpu;
             let per_second = sent.calls() as f64 / sent.seconds;
             figures.add(
@@ -87,7 +90,7 @@ async fn main() {
                 ],
             );
         }
-        checks.run(time, &mut figures).await;
+        checks.run(time, connections, &mut figures).await;
     }
     figures.print();
     if let Some(file) = arguments.common.json {

@@ -178,12 +178,17 @@ impl LoadResult {
 /// Makes each call once; all must be gets 201 or 202.
 pub async fn send(address: SocketAddr, calls: Arc<Vec<Vec<u8>>>) -> LoadResult {
     let count = calls.len();
-    run(address, calls, count, Duration::MAX, None).await
+    run(address, CONNECTIONS, calls, count, Duration::MAX, None).await
 }
 
 /// Makes the calls over and over for so long.
-pub async fn send_for(time: Duration, address: SocketAddr, calls: Arc<Vec<Vec<u8>>>) -> LoadResult {
-    run(address, calls, usize::MAX, time, None).await
+pub async fn send_for(
+    time: Duration,
+    connections: usize,
+    address: SocketAddr,
+    calls: Arc<Vec<Vec<u8>>>,
+) -> LoadResult {
+    run(address, connections, calls, usize::MAX, time, None).await
 }
 
 /// Makes `count` calls over and over, one every `pace`, whether the former are answered or not.
@@ -194,11 +199,12 @@ pub async fn send_at(
     address: SocketAddr,
     calls: Arc<Vec<Vec<u8>>>,
 ) -> LoadResult {
-    run(address, calls, count, Duration::MAX, Some(pace)).await
+    run(address, CONNECTIONS, calls, count, Duration::MAX, Some(pace)).await
 }
 
 async fn run(
     address: SocketAddr,
+    connections: usize,
     calls: Arc<Vec<Vec<u8>>>,
     most: usize,
     time: Duration,
@@ -207,7 +213,7 @@ async fn run(
     let thread = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let (began, next) = (Instant::now(), AtomicUsize::new(0));
-        let connections = (0..CONNECTIONS).map(async |_| {
+        let connections = (0..connections).map(async |_| {
             let mut connection = Connection::open(address).await;
             let mut latencies = Vec::new();
             while began.elapsed() < time {

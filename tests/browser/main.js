@@ -9,6 +9,7 @@ import "./keys.js";
 import "./openid_connect.js";
 import "./operations.js";
 import "./people.js";
+import "./progress.js";
 import "./rights.js";
 import "./segments.js";
 import "./sends.js";

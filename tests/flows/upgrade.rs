@@ -4,6 +4,7 @@
 mod corpus;
 mod dump;
 mod installed;
+mod locks;
 mod made;
 mod newer;
 mod restore;

@@ -261,7 +261,7 @@ async fn the_later_of_two_lines_wins(world: World) {
 }
 
 async fn batches_that_share_users_are_written_in_their_order(world: World) {
-    const USERS: usize = 1_500;
+    const USERS: usize = 2_000;
     let alias = |n: usize| json!([{"alias_name": n.to_string(), "alias_label": "crm"}]);
     let line = |round: usize, n: usize| {
         // Neighbouring rounds have no identifier in common: only the store knows who they are about.

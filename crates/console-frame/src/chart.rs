@@ -292,15 +292,15 @@ impl Chart<'_> {
             let below = below.filter_map(|series| series.values.get(bin).copied().flatten());
             let bottom = HEIGHT - scale(below.fold(0, i64::saturating_add));
             let top = (bottom - scale(value).max(MIN_BAR)).max(0.0);
-            let (left, width) = self.place(bin);
+            let (left, width) = self.span(bin);
             let right = left + width * BAR_SHARE;
             _ = write!(path, "M{left:.1} {bottom:.1}V{top:.1}H{right:.1}V{bottom:.1}z");
         }
         path
     }
 
-    /// The left end and the width of the place of a bin.
-    fn place(&self, bin: usize) -> (f64, f64) {
+    /// The left edge and the width of a bin.
+    fn span(&self, bin: usize) -> (f64, f64) {
         let width = WIDTH / self.times.window.bins().max(1) as f64;
         (bin as f64 * width, width)
     }
@@ -316,7 +316,7 @@ impl Chart<'_> {
         let last = bins.rev().find(is_recorded).unwrap_or_default();
         let mut path = String::new();
         for bin in (first..last).filter(|bin| !is_recorded(bin)) {
-            let (left, width) = self.place(bin);
+            let (left, width) = self.span(bin);
             _ = write!(path, "M{left:.1} 0H{:.1}V{HEIGHT}H{left:.1}z", left + width);
         }
         path

@@ -15,7 +15,7 @@ pub enum PageError {
     /// Nobody is signed in: the browser is sent to the sign-in page.
     #[error("not signed in")]
     SignedOut,
-    /// No such page or object, or none that this person may know of.
+    /// The page or object does not exist, or this person may not know of it.
     #[error("not found")]
     NotFound,
     /// The person lacks the right of this name.

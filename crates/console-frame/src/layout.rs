@@ -53,7 +53,7 @@ impl RequestInfo {
         }
     }
 
-    /// The page to return to after signing in. An action's address is no page.
+    /// The page to return to after signing in. The address of an action is not a page.
     fn next(&self) -> &str {
         match self.uri.path_and_query() {
             Some(path) if self.method == Method::GET && !self.is_update => path.as_str(),
@@ -64,7 +64,7 @@ impl RequestInfo {
     /// The page above this one: the list of an export, or the export of an action.
     fn parent(&self) -> Option<&str> {
         let (parent, _) = self.uri.path().rsplit_once('/')?;
-        // `/w/NAME` is no page.
+        // `/w/NAME` is not a page.
         (parent.split('/').count() > 3).then_some(parent)
     }
 }

@@ -226,7 +226,7 @@ async fn signed_in(app: &App, head: &mut Parts, rights: &[Right]) -> Result<Page
     let viewer = session::find(app, &mut tx, head, secret).await?.ok_or(PageError::SignedOut)?;
     // Not where a stream checks its session: then its connection could not be closed for another one.
     gateway::mark_authenticated(&head.extensions, COMPANY);
-    // PostgreSQL stores no such text, and would report an error.
+    // PostgreSQL cannot store a NUL character, and would report an error.
     if has_nul(&head.uri) {
         return Err(PageError::NotFound);
     }
@@ -246,8 +246,8 @@ async fn signed_in(app: &App, head: &mut Parts, rights: &[Right]) -> Result<Page
     }
 }
 
-/// Whether an open page asks for its update: that is no use of the session, which would otherwise
-/// never end while a page is open.
+/// Whether an open page asks for its update. An update does not prolong the session, which would
+/// otherwise never end while a page is open.
 fn is_update(head: &Parts) -> bool {
     let is_htmx = head.headers.contains_key(&HX_REQUEST);
     head.method == Method::GET && (is_htmx || head.uri.path().ends_with("/live"))

@@ -177,8 +177,8 @@ pub async fn list(tx: &mut Tx, now: i64, filter: &Filter) -> Result<Vec<Session>
     rows::list(tx, now, now - IDLE_MS, filter).await
 }
 
-/// Ends a session, only an own one of `viewer` if one is given; returns whose it was. None if there is
-/// no such session.
+/// Ends a session; if `viewer` is given, only one of the viewer's own. Returns its person, or none if
+/// the session does not exist.
 pub async fn end(
     tx: &mut Tx,
     id: Uuid,

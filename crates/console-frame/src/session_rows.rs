@@ -101,7 +101,7 @@ pub async fn seen(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Ends a session, of `person` and of `user` if they are given; returns whose it was.
+/// Ends a session, of `person` and of `user` if they are given; returns its person.
 pub async fn end(
     tx: &mut Tx,
     id: Uuid,

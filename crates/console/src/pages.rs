@@ -9,6 +9,7 @@ pub mod export_request;
 pub mod exports;
 pub mod history;
 pub mod keys;
+mod labels;
 pub mod overview;
 pub mod products;
 pub mod schedules;

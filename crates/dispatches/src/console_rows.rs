@@ -3,6 +3,7 @@
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
+use store::documents::as_postgres_json;
 use store::{StoreError, Tx, from_row, on};
 
 /// A record of the developer console.
@@ -38,7 +39,8 @@ const PAGE: &str = "SELECT dispatch_id, at, record FROM console_log
      WHERE workspace_id = $1 AND at <= $2 AND (at < $2 OR dispatch_id < $3)
      ORDER BY at DESC, dispatch_id DESC LIMIT $4";
 
-/// A workspace's latest records; only those after `after` in this order. None if there is no such record.
+/// A workspace's latest records; only those after `after` in this order. Empty if the workspace lacks
+/// that record.
 pub async fn console_records(
     tx: &mut Tx,
     workspace: i32,
@@ -58,11 +60,13 @@ pub async fn console_summaries(
     limit: u32,
 ) -> Result<Vec<ConsoleSummary>, StoreError> {
     let Some((at, id)) = position(tx, workspace, after).await? else { return Ok(Vec::new()) };
-    // PostgreSQL reads no JSON with a NUL character, which a message may have.
-    let fields = if tx.is_postgres() {
-        r"SELECT dispatch_id, at, sent.* FROM page
-          CROSS JOIN LATERAL json_to_record(replace(record, '\u0000', '\u0001')::json)
-              AS sent (call TEXT, request_id TEXT, segment_id TEXT, send_id TEXT, results TEXT)"
+    let fields: &str = if tx.is_postgres() {
+        let record = as_postgres_json("record");
+        &format!(
+            "SELECT dispatch_id, at, sent.* FROM page
+             CROSS JOIN LATERAL json_to_record({record})
+                 AS sent (call TEXT, request_id TEXT, segment_id TEXT, send_id TEXT, results TEXT)"
+        )
     } else {
         "SELECT dispatch_id, at, record ->> '$.call' AS call,
                 record ->> '$.request_id' AS request_id, record ->> '$.segment_id' AS segment_id,
@@ -75,7 +79,7 @@ pub async fn console_summaries(
         .bind(workspace).bind(at).bind(id).bind(i64::from(limit)).fetch_all(c).await?))
 }
 
-/// The position of the record `after`, or before all records. None if there is no such record.
+/// The position of the record `after`, or before all records. None if the workspace lacks that record.
 async fn position(
     tx: &mut Tx,
     workspace: i32,

@@ -12,6 +12,7 @@ use kit::clock::{serialize_optional_time, serialize_time};
 use messages::dispatch::state::{MessageTotals, State};
 use messages::dispatch::{LeftOut, MAY_HAVE_BEEN_SENT, shown_state};
 use messages::order::Kind;
+use store::documents::as_postgres_json;
 use store::{StoreError, Tx, from_row, on};
 
 /// Maximum number of dispatches that one page reads: few of a workspace may be in the state.
@@ -75,18 +76,21 @@ impl DispatchSummary {
 fn summaries_sql(tx: &Tx, table: &str, condition: &str) -> AssertSqlSafe<String> {
     let shown = shown_state!("dispatches.state", "dispatches.id");
     // Only what a list shows of an order: its messages and its audience may be large. PostgreSQL
-    // parses it once here, and reads no JSON with a NUL character, which a message may have; SQLite
-    // keeps the latest parsed texts.
-    let orders = if tx.is_postgres() {
-        r"SELECT d.id, sent.send_id, target.segment_id, target.recipients_of,
-                 CAST(target.segment_id AS uuid) AS segment, target.audience IS NOT NULL AS is_limited,
-                 (SELECT string_agg(channel, ',') FROM json_object_keys(sent.messages) AS channel)
-                     AS channels
-          FROM d
-          CROSS JOIN LATERAL json_to_record(replace(d.order_json, '\u0000', '\u0001')::json)
-              AS sent (send_id TEXT, target JSON, messages JSON)
-          CROSS JOIN LATERAL json_to_record(sent.target)
-              AS target (segment_id TEXT, audience TEXT, recipients_of TEXT)"
+    // parses it once here; SQLite keeps the latest parsed texts.
+    let orders: &str = if tx.is_postgres() {
+        let order = as_postgres_json("d.order_json");
+        &format!(
+            "SELECT d.id, sent.send_id, target.segment_id, target.recipients_of,
+                    CAST(target.segment_id AS uuid) AS segment,
+                    target.audience IS NOT NULL AS is_limited,
+                    (SELECT string_agg(channel, ',') FROM json_object_keys(sent.messages) AS channel)
+                        AS channels
+             FROM d
+             CROSS JOIN LATERAL json_to_record({order})
+                 AS sent (send_id TEXT, target JSON, messages JSON)
+             CROSS JOIN LATERAL json_to_record(sent.target)
+                 AS target (segment_id TEXT, audience TEXT, recipients_of TEXT)"
+        )
     } else {
         "SELECT id, order_json ->> '$.send_id' AS send_id,
                 order_json ->> '$.target.segment_id' AS segment_id,

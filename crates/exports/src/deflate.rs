@@ -44,7 +44,9 @@ pub struct Deflater {
 impl Deflater {
     /// The result will begin with `header` bytes of zero.
     pub fn new(header: usize) -> Self {
-        Self { header, raw: Vec::new(), stream: None, taken: 0, crc: Crc::new(), raw_bytes: 0 }
+        // Memory that is not written costs nothing, and a buffer that grows is copied each time.
+        let raw = Vec::with_capacity(WHOLE);
+        Self { header, raw, stream: None, taken: 0, crc: Crc::new(), raw_bytes: 0 }
     }
 
     /// Adds the data that `write` appends to the buffer; it must not change the buffer's content.

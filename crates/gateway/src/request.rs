@@ -1,6 +1,7 @@
 //! Handles every request: sets its id, span and metrics, and runs it in its own task.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,6 +12,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures::FutureExt as _;
+use metrics::{Counter, Histogram};
+use parking_lot::RwLock;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
@@ -31,21 +34,23 @@ const MAX_ID_LENGTH: usize = 128;
 #[derive(Clone, Debug)]
 pub struct RequestId(pub String);
 
-/// Limits the number of requests in progress.
+/// Limits the number of requests in progress, and counts all requests.
 #[derive(Clone)]
 pub struct ConcurrencyLimit {
     app: App,
     free: Arc<Semaphore>,
+    metrics: Arc<RequestMetrics>,
 }
 
 impl ConcurrencyLimit {
     pub fn new(app: App) -> Self {
-        Self { free: app.capacity.slots.clone(), app }
+        let free = app.capacity.slots.clone();
+        Self { app, free, metrics: Arc::default() }
     }
 
     /// A limit of its own.
     pub fn with_slots(app: App, slots: usize) -> Self {
-        Self { free: Arc::new(Semaphore::new(slots)), app }
+        Self { app, free: Arc::new(Semaphore::new(slots)), metrics: Arc::default() }
     }
 }
 
@@ -84,20 +89,19 @@ fn ambiguity(request: &Request) -> Option<&'static str> {
 /// A request beyond the limit gets 503 immediately. A request holds its slot until the response is
 /// ready to be sent, which also limits how many responses are compressed at a time.
 async fn response(
-    State(ConcurrencyLimit { app, free }): State<ConcurrencyLimit>,
+    State(ConcurrencyLimit { app, free, metrics }): State<ConcurrencyLimit>,
     mut request: Request,
     next: Next,
     is_scim: bool,
 ) -> Response {
     let id = request_id(request.headers());
-    let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let handled =
-        HandledRequest { id, method: method(request.method()), path: path.unwrap_or_default() };
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let handled = HandledRequest { id, method: method(request.method()), path, metrics };
     let span = tracing::info_span!(
         "request",
         request_id = handled.id,
         method = handled.method,
-        path = handled.path,
+        path = handled.path(),
     );
     if let Some(error) = ambiguity(&request) {
         body::discard_request(request);
@@ -128,11 +132,17 @@ async fn response(
 struct HandledRequest {
     id: String,
     method: &'static str,
-    /// The matched route; empty if none matches.
-    path: String,
+    /// The matched route.
+    path: Option<MatchedPath>,
+    metrics: Arc<RequestMetrics>,
 }
 
 impl HandledRequest {
+    /// The matched route; empty if none matches.
+    fn path(&self) -> &str {
+        self.path.as_ref().map_or("", MatchedPath::as_str)
+    }
+
     async fn run(self, request: Request, next: Next) -> Response {
         let started = Instant::now();
         let response = AssertUnwindSafe(next.run(request))
@@ -150,18 +160,57 @@ impl HandledRequest {
         response
     }
 
-    fn record(self, status: u16, seconds: f64) {
+    fn record(&self, status: u16, seconds: f64) {
         traces::record_status(status);
         // The fields are on the log line itself: those of a span are written into its text one by
         // one.
         tracing::info!(status, latency_ms = (seconds * 1e3).round() as u64, "answered");
+        self.metrics.record(self.method, self.path(), status, seconds);
+    }
+}
+
+/// The series of a route, by method and status.
+type OfRoute = HashMap<(&'static str, u16), Series>;
+
+/// The metrics of each route, by method and status. They are found by their labels once, because
+/// that takes longer than to record a request.
+#[derive(Default)]
+struct RequestMetrics(RwLock<HashMap<String, OfRoute>>);
+
+struct Series {
+    seconds: Histogram,
+    requests: Counter,
+}
+
+impl RequestMetrics {
+    fn record(&self, method: &'static str, path: &str, status: u16, seconds: f64) {
+        let routes = self.0.read();
+        if let Some(series) = routes.get(path).and_then(|route| route.get(&(method, status))) {
+            return series.record(seconds);
+        }
+        drop(routes);
+        let series = Series::new(method, path, status);
+        series.record(seconds);
+        self.0.write().entry(path.to_owned()).or_default().insert((method, status), series);
+    }
+}
+
+impl Series {
+    fn new(method: &'static str, path: &str, status: u16) -> Self {
         let labels = [
-            ("method", self.method.to_owned()),
-            ("path", self.path),
+            ("method", method.to_owned()),
+            ("path", path.to_owned()),
             ("status", status.to_string()),
         ];
-        metrics::histogram!("longshore_http_request_seconds", &labels[..2]).record(seconds);
-        metrics::counter!("longshore_http_requests_total", &labels).increment(1);
+        Self {
+            seconds: metrics::histogram!("longshore_http_request_seconds", &labels[..2]),
+            requests: metrics::counter!("longshore_http_requests_total", &labels),
+        }
+    }
+
+    fn record(&self, seconds: f64) {
+        self.seconds.record(seconds);
+        self.requests.increment(1);
     }
 }
 

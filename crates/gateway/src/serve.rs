@@ -215,7 +215,8 @@ impl Server {
         // Without TCP_NODELAY, small responses wait for the client's acknowledgement. An error here
         // has no other effect.
         let _ = stream.set_nodelay(true);
-        let close = Close::default();
+        // The shutdown cancels it as well: long responses wait for it.
+        let close = Close { now: CancellationToken::new(), when_idle: self.shutdown.child_token() };
         let source = body::network(peer.ip());
         let connection = Connection::new(source, close.clone(), self.slots);
         let mut stream = TimeoutStream::new(Watched { stream, connection: connection.clone() });
@@ -244,17 +245,10 @@ impl Server {
             .max_buf_size(HEAD_BYTES)
             .serve_connection(TokioIo::new(Box::pin(stream)), service);
         let mut connection = std::pin::pin!(connection);
-        let ends_when_idle = async {
-            tokio::select! {
-                () = close.when_idle.cancelled() => {}
-                // The current response may wait for it.
-                () = self.shutdown.cancelled() => close.when_idle.cancel(),
-            }
-        };
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
             () = close.now.cancelled() => return,
-            () = ends_when_idle => {
+            () = close.when_idle.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 tokio::select! {
                     ended = connection => ended,

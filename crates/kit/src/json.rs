@@ -343,8 +343,15 @@ pub fn compacted(json: &str) -> Cow<'_, str> {
 
 /// Appends a string with its quotes.
 pub fn push_string(out: &mut String, text: &str) {
-    // Every string can be written as JSON.
-    out.push_str(&serde_json::to_string(text).unwrap_or_default());
+    let is_escaped = |byte| matches!(byte, b'"' | b'\\' | ..b' ');
+    if text.bytes().any(is_escaped) {
+        // Every string can be written as JSON.
+        out.push_str(&serde_json::to_string(text).unwrap_or_default());
+    } else {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    }
 }
 
 /// Formats valid JSON for people: one field per line, numbers unchanged.
@@ -419,19 +426,33 @@ pub fn find_name(json: &str, mut matches: impl FnMut(&str) -> bool) -> Option<St
 
 /// Passes on each byte outside of strings, and the quotes around them, with its position.
 fn walk(json: &str, mut visit: impl FnMut(usize, u8)) {
-    let (mut in_string, mut escaped) = (false, false);
-    for (at, byte) in json.bytes().enumerate() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => {
-                in_string = !in_string;
+    let json = json.as_bytes();
+    let mut at = 0;
+    while let Some(&byte) = json.get(at) {
+        visit(at, byte);
+        at += 1;
+        if byte == b'"' {
+            at += text_length(&json[at..]);
+            if at < json.len() {
                 visit(at, byte);
+                at += 1;
             }
-            _ if in_string => {}
-            _ => visit(at, byte),
         }
     }
+}
+
+/// The length of a string's text, up to its closing quote.
+fn text_length(json: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(length) = json[at..].iter().position(|byte| matches!(byte, b'"' | b'\\')) {
+        at += length;
+        if json[at] == b'"' {
+            return at;
+        }
+        // The escaped byte can be a quote.
+        at = json.len().min(at + 2);
+    }
+    json.len()
 }
 
 #[cfg(test)]

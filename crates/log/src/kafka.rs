@@ -30,9 +30,6 @@ const REQUEST_ID: &str = "request_id";
 /// The largest batch that brokers accept: a message of the largest size, and Kafka's overhead.
 const MAX_BATCH_BYTES: usize = MAX_MESSAGE_BYTES + (16 << 10);
 
-/// Memory limit of librdkafka for messages to send, and the same again for fetched ones.
-const QUEUE_KBYTES: &str = "16384";
-
 /// The log in Kafka. Cheap to clone.
 #[derive(Clone)]
 pub struct Kafka {

@@ -65,7 +65,7 @@ pub struct Settings {
 #[derive(Clone, Debug)]
 pub struct NewMessage {
     pub topic: Topic,
-    /// Messages of one key stay in order, on one partition.
+    /// Messages of one key are on one partition.
     pub key: Vec<u8>,
     /// A fixed partition instead of the key's: 0 to one less than [`Settings::partitions`].
     pub partition: Option<i32>,

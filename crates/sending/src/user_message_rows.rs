@@ -7,6 +7,7 @@ use uuid::Uuid;
 use gateway::workspaces::Channel;
 use kit::clock::{serialize_optional_time, serialize_time};
 use messages::dispatch::{self, MAY_HAVE_BEEN_SENT, MessageOutcome};
+use messages::order::Kind;
 use store::{StoreError, Tx, from_row, on};
 
 /// A stored message to a user, or a transactional email. Times are milliseconds since the epoch, and
@@ -23,6 +24,9 @@ pub struct UserMessage {
     /// None if the dispatch was deleted, or for a transactional email.
     #[serde(skip)]
     pub dispatch_state: Option<dispatch::State>,
+    /// None if the dispatch was deleted, or for a transactional email.
+    #[serde(skip)]
+    pub dispatch_kind: Option<Kind>,
     /// None for a transactional email.
     pub attempts: Option<i32>,
     #[serde(serialize_with = "serialize_time")]
@@ -38,8 +42,8 @@ pub struct UserMessage {
 }
 from_row! {
     UserMessage {
-        dispatch_id, channel, campaign_id, campaign, state, dispatch_state, attempts, created_at,
-        next_at, sent_at, reason, may_have_been_sent,
+        dispatch_id, channel, campaign_id, campaign, state, dispatch_state, dispatch_kind, attempts,
+        created_at, next_at, sent_at, reason, may_have_been_sent,
     }
 }
 
@@ -73,7 +77,8 @@ pub async fn page(
                 CASE WHEN m.state IN ('pending', 'waiting')
                           AND dispatches.state IN ('failed', 'cancelled')
                      THEN 'cancelled' ELSE m.state END AS state,
-                dispatches.state AS dispatch_state, m.attempts, m.created_at,
+                dispatches.state AS dispatch_state, dispatches.kind AS dispatch_kind, m.attempts,
+                m.created_at,
                 CASE WHEN dispatches.finished_at IS NULL THEN m.next_at END AS next_at, m.sent_at,
                 m.reason, m.may_have_been_sent
          FROM (SELECT dispatch_id, channel, campaign_id, state, attempts, created_at, next_at,

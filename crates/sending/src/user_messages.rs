@@ -398,6 +398,7 @@ mod tests {
                 campaign: None,
                 state: state.to_owned(),
                 dispatch_state,
+                dispatch_kind: None,
                 attempts,
                 created_at: 1,
                 next_at: Some(2),

@@ -2,6 +2,7 @@
 //! the [`process`] and of the whole [`fleet`], and the operations listener ([`ops`]).
 
 pub mod fleet;
+mod json;
 pub mod lines;
 pub mod metrics;
 mod noise;
@@ -19,6 +20,7 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use self::json::WithSpan;
 use self::noise::WithoutNoise;
 use kit::retry::Retry;
 use runtime::config::{Config, LogFormat};
@@ -59,7 +61,10 @@ pub fn init_tracing(config: &Config) -> Result<(), TelemetryError> {
     // Fails if tracing is already initialized.
     let lines = match format(config) {
         LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
-        LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
+        LogFormat::Json => {
+            let json = lines.json().flatten_event(true).with_current_span(false);
+            json.with_span_list(false).map_event_format(WithSpan).boxed()
+        }
     };
     let traces = traces::layer(&config.traces)?;
     let registry = tracing_subscriber::registry().with(traces).with(lines);
@@ -97,7 +102,32 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+
     use super::*;
+
+    /// Log lines in memory.
+    #[derive(Clone, Default)]
+    pub(super) struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Written {
+        pub fn text(&self) -> String {
+            String::from_utf8(self.0.lock().clone()).unwrap()
+        }
+    }
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
 
     #[test]
     fn the_default_filter_can_be_read() {

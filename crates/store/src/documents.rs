@@ -106,6 +106,12 @@ pub fn unknown(column: &str, row: impl Display, word: &str) -> StoreError {
     StoreError::Newer(format!("{column} of {row} is {word:?}"))
 }
 
+/// A column with JSON as PostgreSQL's type `json`, in SQL. A caller's text may contain `\u0000`. The
+/// type stores it, but reading a field of such a document fails, so it becomes `\u0001`.
+pub fn as_postgres_json(column: &str) -> String {
+    format!(r"replace({column}, '\u0000', '\u0001')::json")
+}
+
 fn version_of(text: &str) -> u32 {
     let Some(rest) = text.strip_prefix("{\"v\":") else { return VERSION };
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

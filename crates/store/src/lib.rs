@@ -4,7 +4,7 @@
 //! |---|---|
 //! | this file | [`Store`], transactions ([`Tx`]), errors; [`on!`](crate::on) and [`execute!`](crate::execute) |
 //! | [`claims`], [`wake`] | rows shared among workers, with leases; waking the workers that wait for them |
-//! | [`columns`], [`insert`], [`documents`] | rows to structs; many rows at once; JSON in columns, by version |
+//! | [`columns`], [`insert`], [`copy`], [`documents`] | rows to structs; many rows at once; many new rows on PostgreSQL; JSON in columns, by version |
 //! | [`fetch_listed!`](crate::fetch_listed) | the rows whose column has one of many values |
 //! | [`batches`] | the same statement of many requests as one |
 //! | [`cache`] | values of the store in a process, refreshed in the background |
@@ -25,6 +25,7 @@ pub mod batches;
 pub mod cache;
 pub mod claims;
 pub mod columns;
+pub mod copy;
 pub mod documents;
 pub mod insert;
 pub mod inspect;
@@ -272,7 +273,7 @@ fn is_busy_code(code: &str) -> bool {
         Some(code) => [SQLITE_BUSY, SQLITE_LOCKED].contains(&code),
         // PostgreSQL: a deadlock or a conflict, a lock that was not free in time, all connections in
         // use, a start in progress.
-        None => code.starts_with("40") || ["55P03", "53300", "57P03"].contains(&code),
+        None => code.starts_with("40") || [LOCK_NOT_AVAILABLE, "53300", "57P03"].contains(&code),
     }
 }
 
@@ -285,6 +286,9 @@ fn is_data_error(code: &str) -> bool {
 }
 
 const NO_RESPONSE: &str = "unexpected response from SSLRequest: 0x00";
+
+/// PostgreSQL's code for a lock that was not free in time.
+const LOCK_NOT_AVAILABLE: &str = "55P03";
 
 const SQLITE_BUSY: u32 = 5;
 const SQLITE_LOCKED: u32 = 6;
@@ -332,7 +336,7 @@ impl StoreError {
     /// Whether the transaction's time limit for a lock was exceeded.
     pub fn is_lock_timeout(&self) -> bool {
         let Self::Database(sqlx::Error::Database(error)) = self else { return false };
-        error.code().as_deref() == Some("55P03")
+        error.code().as_deref() == Some(LOCK_NOT_AVAILABLE)
     }
 }
 

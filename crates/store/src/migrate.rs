@@ -9,13 +9,19 @@
 //! INSERT INTO settings (name, value) VALUES ('schema.oldest', '3')
 //!     ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 //! ```
+//!
+//! On PostgreSQL, all later transactions wait behind a step that waits for a lock. So it waits only
+//! for seconds, and its transaction is repeated after a longer pause. Steps up to 30 repeat the wait
+//! themselves, too.
 
 use std::fmt;
+use std::time::{Duration, Instant};
 
-use sqlx::SqlSafeStr as _;
-use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection as _, PgConnection, PgPool, SqlSafeStr as _};
 
-use super::{Store, StoreError, on, settings};
+use super::{LOCK_NOT_AVAILABLE, Store, StoreError, on, settings};
 
 /// The statements that migrate a database to a program's schema, part of its binary.
 pub struct Migrations {
@@ -33,6 +39,16 @@ pub struct Step {
 
 /// A step with this text states the oldest schema whose programs may still run.
 const OLDEST: &str = "schema.oldest";
+
+/// How long a step waits for a lock in PostgreSQL. Longer than `deadlock_timeout`, after which
+/// PostgreSQL cancels an autovacuum that is in the way.
+const LOCK_TIMEOUT: &str = "3s";
+
+/// Pause before a step is repeated whose lock was not free, so that others can work.
+const LOCK_PAUSE: Duration = Duration::from_secs(6);
+
+/// A step whose lock is not free for longer fails.
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(180);
 
 /// The steps that a database lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,10 +170,29 @@ impl Migrations {
     pub async fn run(&self, store: &Store) -> Result<Schema, StoreError> {
         self.read_schema(store).await?.check_not_too_old()?;
         match store {
-            Store::Postgres { pool, .. } => self.postgres.run(pool).await?,
+            Store::Postgres { pool, .. } => self.run_on_postgres(pool).await?,
             Store::Sqlite { write, .. } => self.sqlite.run(write).await?,
         }
         self.read_schema(store).await?.check_supported()
+    }
+
+    /// Uses a connection of its own: after an error, it still has sqlx's lock of all migrations.
+    async fn run_on_postgres(&self, pool: &PgPool) -> Result<(), StoreError> {
+        let options = PgConnectOptions::clone(&pool.connect_options());
+        let options = options.options([("lock_timeout", LOCK_TIMEOUT)]);
+        let mut connection = PgConnection::connect_with(&options).await?;
+        let mut blocked: Option<(i64, Instant)> = None;
+        while let Err(error) = self.postgres.run(&mut connection).await {
+            let Some(step) = blocked_step(&error) else { return Err(error.into()) };
+            let same = blocked.filter(|(former, _)| *former == step);
+            let (_, since) = *blocked.insert(same.unwrap_or((step, Instant::now())));
+            if since.elapsed() > MAX_LOCK_WAIT {
+                return Err(error.into());
+            }
+            tracing::info!(step, "migration step delayed: a lock was not free");
+            tokio::time::sleep(LOCK_PAUSE).await;
+        }
+        Ok(connection.close().await?)
     }
 
     /// Whether this program may run on the database; the error says what to run.
@@ -189,6 +224,18 @@ impl Migrations {
         tx.commit().await?;
         Ok(Schema { at, oldest, own })
     }
+}
+
+/// The step that failed because a lock was not free in time; 0 for sqlx's lock of all migrations,
+/// which another process has.
+fn blocked_step(error: &MigrateError) -> Option<i64> {
+    let (error, step) = match error {
+        MigrateError::ExecuteMigration(error, step) => (error, *step),
+        MigrateError::Execute(error) => (error, 0),
+        _ => return None,
+    };
+    let code = error.as_database_error()?.code();
+    (code.as_deref() == Some(LOCK_NOT_AVAILABLE)).then_some(step)
 }
 
 fn is_no_table(error: &sqlx::Error) -> bool {

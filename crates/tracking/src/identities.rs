@@ -37,8 +37,8 @@ const MAX: usize = 50;
 
 /// Part of the description of all these requests.
 const DESCRIPTION: &str = "At most 50 entries. The response is sent once the changes are durable. \
-     They are applied soon after. A change is applied after all data that was received before it \
-     for the same identifiers. If a change needs the result of another one, such as merging a user \
+     They are applied soon after. A change is applied after all data for the same identifiers \
+     that was accepted before the change was sent. If a change needs the result of another one, such as merging a user \
      who is being renamed, send it after that one was applied. An entry for an unknown user has no \
      effect.";
 

@@ -89,7 +89,7 @@ async fn every_record_is_on_one_page() {
     }
     assert!(has_long && found.len() == RECORDS, "{has_long}, {}", found.len());
     assert_eq!(found.iter().collect::<BTreeSet<_>>().len(), RECORDS);
-    // A record of another workspace is no position in this one.
+    // A page cannot start after a record of another workspace.
     let other = vera.get(&format!("/w/beta/developer?before={}", found[0])).await;
     assert!(other.status == 200 && !link.is_match(&other.text), "{other:?}");
     assert_eq!(vera.get(&format!("{DEVELOPER}?before=x")).await.status, 400);

@@ -88,8 +88,8 @@ async fn a_schedule_is_found_and_cancelled(backend: Backend) {
         assert!(list.contains(&command), "{command}: {list}");
     }
     assert!(!list.contains("<script>alert") && !list.contains("u-ann"), "{list}");
-    let place = |id: &str| list.find(id).unwrap_or_else(|| panic!("{id}: {list}"));
-    assert!(place(&sooner) < place(&later), "in the order of their times: {list}");
+    let position = |id: &str| list.find(id).unwrap_or_else(|| panic!("{id}: {list}"));
+    assert!(position(&sooner) < position(&later), "in the order of their times: {list}");
     let page = viewer.get(&format!("{SCHEDULES}/{sooner}")).await.text;
     assert_has(&page, &["Upcoming", "tier", "Times that passed", "canvas/trigger/schedule/delete"]);
     assert!(!page.contains("u-ann") && !page.contains("Cancel the schedule"), "{page}");

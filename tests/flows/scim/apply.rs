@@ -94,9 +94,9 @@ impl World {
     async fn rename(&self, name: &str, new_name: &str) {
         let mut tx = self.app.store.write().await.unwrap();
         let users = scim::list_declared::<User>(&mut tx).await.unwrap();
-        let is = users.into_iter().find(|is| is.value.user_name == name).expect(name);
-        let user = User { user_name: new_name.into(), ..is.value.clone() };
-        scim::update(&mut tx, is, user, 0).await.unwrap();
+        let stored = users.into_iter().find(|user| user.value.user_name == name).expect(name);
+        let user = User { user_name: new_name.into(), ..stored.value.clone() };
+        scim::update(&mut tx, stored, user, 0).await.unwrap();
         tx.commit().await.unwrap();
     }
 
@@ -104,7 +104,7 @@ impl World {
     async fn names(&self) -> Vec<(Uuid, String)> {
         let mut tx = self.app.store.snapshot().await.unwrap();
         let users = scim::list_declared::<User>(&mut tx).await.unwrap();
-        users.into_iter().map(|is| (is.id, is.value.user_name)).collect()
+        users.into_iter().map(|user| (user.id, user.value.user_name)).collect()
     }
 
     /// A user that is not declared.

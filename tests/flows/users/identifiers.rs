@@ -2,15 +2,17 @@
 
 use longshore::erase;
 use longshore::users::find::FindError;
+use longshore::users::service_id;
 use serde_json::{Value, json};
 
 use super::World;
-use crate::support::stores::on_both_stores;
+use crate::support::stores::{on_both_stores, on_pool};
 
 on_both_stores!(World =>
     a_record_finds_its_user_by_id_then_alias_then_email,
     identifiers_survive_a_replaced_profile,
     identifiers_of_another_user_are_rejected,
+    a_row_that_exists_does_not_stop_an_import,
     an_erased_user_leaves_nothing_behind,
     a_shared_address_erases_no_user,
 );
@@ -84,6 +86,21 @@ async fn identifiers_of_another_user_are_rejected(world: World) {
     }
     assert_eq!(world.show("ann").await.unwrap().get("first_name"), None);
     assert_eq!(world.count().await, 3);
+}
+
+async fn a_row_that_exists_does_not_stop_an_import(world: World) {
+    let id = service_id::new(1_700_000_000_000, 0, 1, 1);
+    let sql = "INSERT INTO emails (workspace_id, email, service_id) VALUES ($1, $2, $3)";
+    on_pool!(world.store(), pool => {
+        let hint = sqlx::query(sql).bind(world.workspace.id).bind("ann@acme.example").bind(id);
+        hint.execute(pool).await.map(drop)
+    })
+    .unwrap();
+    let line = json!({"service_id": id, "external_id": "ann", "email": "ann@acme.example"});
+    let summary = world.import_well(&[line.to_string()]).await;
+    assert_eq!((summary.created, summary.replaced), (1, 0));
+    assert_eq!(world.show("ann").await.unwrap()["service_id"], json!(id));
+    assert_eq!((world.rows("identifiers").await, world.rows("emails").await), (1, 1));
 }
 
 async fn an_erased_user_leaves_nothing_behind(world: World) {

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::sends::labels;
+use super::labels;
 use crate::page::Page;
 use console_frame::error::PageError;
 use console_frame::lists::first_rows;

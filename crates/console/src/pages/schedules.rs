@@ -252,7 +252,7 @@ fn row(page: &Page, names: &Names, found: &ScheduleSummary) -> Markup {
             }
             td.c-main {
                 a.title href=(labels::address(page, schedule.id, "")) {
-                    (parts::name(&labels::title(names, found)))
+                    (parts::name(labels::title(names, found)))
                 }
                 span.sub { (labels::kind(found)) }
             }

@@ -1,6 +1,5 @@
 //! The sends of a workspace, newest first (docs/how-to/console-pages.md).
 
-pub(super) mod labels;
 pub mod preview;
 mod query;
 pub mod recipients;
@@ -19,6 +18,7 @@ use self::query::{Errors, ListKey, View};
 use self::send::{SendKey, Shown};
 use crate::app::App;
 use crate::page::Page;
+use crate::pages::labels;
 use console_frame::error::PageError;
 use console_frame::page::update;
 use console_frame::parts::{self, icon};
@@ -159,7 +159,7 @@ fn filters(page: &Page, listed: &Listed) -> Markup {
                 {
                     option value="" { "All campaigns" }
                     @if let Some(id) = view.campaign.filter(|id| !is_known(*id)) {
-                        option value=(id) selected { "Removed campaign " (id) }
+                        option value=(id) selected { "Removed campaign or Canvas " (id) }
                     }
                     @for (id, name) in campaigns {
                         option value=(id) selected[view.campaign == Some(*id)] { (parts::cut(name)) }
@@ -245,7 +245,7 @@ fn row(page: &Page, send: &DispatchSummary) -> Markup {
             td.c-state { (labels::look(send.state).badge()) }
             td.c-main {
                 a.title id=(format!("s-{id}")) href=(labels::address(page, send.id, "")) {
-                    (parts::name(&labels::title(send)))
+                    (parts::name(labels::title(send)))
                 }
                 span.sub {
                     (labels::cause(send.kind))

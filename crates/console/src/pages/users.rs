@@ -22,6 +22,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::page::Page;
+use crate::pages::labels;
 use console_frame::error::PageError;
 use console_frame::form::Form;
 use console_frame::parts::{self, Tone, icon};
@@ -169,18 +170,10 @@ fn results(page: &Page, text: &str, users: &[FoundUser]) -> Markup {
 }
 
 fn row(page: &Page, user: &FoundUser) -> Markup {
-    let id = user.service_id.to_string();
     html! {
         tr {
-            td.c-main {
-                a.title href=(page.workspace_link(&format!("/users/{id}"))) {
-                    (parts::name(user.external_id.as_deref().unwrap_or("No external_id")))
-                }
-                span.mono.sub { (id) }
-            }
-            td.c-text data-label="Email" {
-                @if let Some(email) = &user.email { (parts::name(email)) }
-            }
+            (labels::user_cell(page, user.service_id, user.external_id.as_deref()))
+            (labels::email_cell(user.email.as_deref()))
             td data-label="Found by" { code { (user.found_by.name()) } }
         }
     }

@@ -18,6 +18,15 @@ pub struct ListedCatalog {
     pub has_items_file: bool,
 }
 
+type ListedColumns = (i32, i32, String, String, bool);
+
+fn listed(
+    (id, workspace, name, fields, has_items_file): ListedColumns,
+) -> Result<ListedCatalog, StoreError> {
+    let catalog = catalog((id, workspace, name, fields))?;
+    Ok(ListedCatalog { catalog, has_items_file })
+}
+
 /// A page of a workspace's catalogs, in the order of their names: from this name on.
 pub async fn catalogs_from(
     tx: &mut Tx,
@@ -25,16 +34,13 @@ pub async fn catalogs_from(
     from: &str,
     limit: i64,
 ) -> Result<Vec<ListedCatalog>, StoreError> {
-    on!(tx, c => sqlx::query_as::<_, (i32, String, String, bool)>(
-        "SELECT id, name, fields, items_hash IS NOT NULL FROM catalogs
+    on!(tx, c => sqlx::query_as::<_, ListedColumns>(
+        "SELECT id, workspace_id, name, fields, items_hash IS NOT NULL FROM catalogs
          WHERE workspace_id = $1 AND name >= $2 ORDER BY name LIMIT $3",
     )
     .bind(workspace).bind(from).bind(limit).fetch_all(c).await?)
     .into_iter()
-    .map(|(id, name, fields, has_items_file)| {
-        let catalog = catalog((id, workspace, name, fields))?;
-        Ok(ListedCatalog { catalog, has_items_file })
-    })
+    .map(listed)
     .collect()
 }
 
@@ -44,8 +50,13 @@ pub async fn find_catalog(
     workspace: i32,
     name: &str,
 ) -> Result<Option<ListedCatalog>, StoreError> {
-    let found = catalogs_from(tx, workspace, name, 1).await?.pop();
-    Ok(found.filter(|found| found.catalog.name == name))
+    on!(tx, c => sqlx::query_as::<_, ListedColumns>(
+        "SELECT id, workspace_id, name, fields, items_hash IS NOT NULL FROM catalogs
+         WHERE workspace_id = $1 AND name = $2",
+    )
+    .bind(workspace).bind(name).fetch_optional(c).await?)
+    .map(listed)
+    .transpose()
 }
 
 /// The number of items of each of these catalogs, by the catalog's id; [`MAX_COUNTED`] + 1 if there are

@@ -9,7 +9,11 @@ use std::hash::{BuildHasher as _, RandomState};
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{FEW, JsonFields, Text, parse, push_string, walk};
+use super::{JsonFields, Text, parse, push_string, walk};
+
+/// In an object with at most this many names, comparing a name with all of them takes less time
+/// than a set of them.
+const FEW_HASHES: usize = 64;
 
 /// The names of the objects that are open, the innermost last. A name is held as its keyed hash:
 /// the memory is less than the text's, whatever the text is, and nobody outside can choose two
@@ -21,7 +25,7 @@ struct OpenNames {
     names: Vec<u64>,
     /// Where the names of each object begin.
     starts: Vec<usize>,
-    /// The names of open objects that have more than [`FEW`], each with the object's depth.
+    /// The names of open objects that have more than [`FEW_HASHES`], each with the object's depth.
     large: Vec<(usize, HashSet<u64>)>,
 }
 
@@ -50,7 +54,7 @@ impl OpenNames {
         if names.contains(&name) {
             return false;
         }
-        if names.len() == FEW {
+        if names.len() == FEW_HASHES {
             self.large.push((depth, names.iter().copied().chain([name]).collect()));
         } else {
             self.names.push(name);
@@ -202,7 +206,7 @@ mod tests {
     fn finds_duplicates_among_many_names() {
         let names: Vec<String> = (0..1_000).map(|n| format!("\"n{n}\":{n}")).collect();
         assert_eq!(duplicate_name(&format!("{{{}}}", names.join(","))), None);
-        for at in [0, FEW - 1, FEW, 999] {
+        for at in [0, FEW_HASHES - 1, FEW_HASHES, 999] {
             let json = format!("{{{},\"n{at}\":0}}", names.join(","));
             assert_eq!(duplicate_name(&json), Some(format!("n{at}").into()));
         }

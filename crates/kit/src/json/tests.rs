@@ -105,3 +105,13 @@ fn unportable_json_is_rejected() {
         assert_eq!(check(good), Ok(()), "{good}");
     }
 }
+
+#[test]
+fn strings_are_written_as_serde_json_writes_them() {
+    let characters = (0..=0x9f).filter_map(char::from_u32).chain(['é', '\u{2028}', '😀']);
+    for text in characters.map(|character| format!("a{character}")).chain([String::new()]) {
+        let mut out = String::new();
+        push_string(&mut out, &text);
+        assert_eq!(out, serde_json::to_string(&text).unwrap());
+    }
+}

@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::state::OutcomeFilter;
 use super::uncertain_rows::MAY_HAVE_BEEN_SENT;
 use crate::order::PastRecipients;
+use store::documents::as_postgres_json;
 use store::{StoreError, Tx, on};
 
 /// Number of parts of a workspace's dispatch; none if it does not exist.
@@ -22,10 +23,9 @@ pub(super) async fn parts(
 
 /// A field of a column with an order, in SQL.
 pub fn order_field(tx: &Tx, path: &[&str]) -> String {
-    // PostgreSQL reads no JSON with a NUL character, which a message may have.
     if tx.is_postgres() {
-        let path = path.join(",");
-        format!(r"replace(order_json, '\u0000', '\u0001')::json #>> '{{{path}}}'")
+        let (order, path) = (as_postgres_json("order_json"), path.join(","));
+        format!("{order} #>> '{{{path}}}'")
     } else {
         format!("order_json ->> '$.{}'", path.join("."))
     }

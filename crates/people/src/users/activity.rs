@@ -164,10 +164,10 @@ impl<'a> Activity<'a> {
     /// Deletes the days that have expired on `today`, and expired properties; returns whether there
     /// were any.
     pub fn prune(&mut self, today: Date) -> bool {
-        let oldest = day_number(today) - i64::from(KEPT_DAYS) + 1;
+        let oldest = oldest_day(today);
         let mut has_expired = self.prune_properties();
         for all in [&mut self.purchases, &mut self.events] {
-            if all.iter().any(|series| series.days.iter().any(|tally| tally.day() < oldest)) {
+            if all.iter().any(|series| series.has_day_before(oldest)) {
                 has_expired = true;
                 all.retain_mut(|series| {
                     series.days.retain(|tally| tally.day() >= oldest);
@@ -178,10 +178,23 @@ impl<'a> Activity<'a> {
         has_expired
     }
 
+    /// The same without what has expired on `today`; a copy only if something has.
+    pub fn pruned(&self, today: Date) -> Cow<'_, Self> {
+        let has_expired = self.property_bytes() > MAX_PROPERTIES || {
+            let oldest = oldest_day(today);
+            self.all().any(|series| series.has_day_before(oldest))
+        };
+        if !has_expired {
+            return Cow::Borrowed(self);
+        }
+        let mut pruned = self.clone();
+        pruned.prune(today);
+        Cow::Owned(pruned)
+    }
+
     /// Deletes the names that occurred longest ago, above [`MAX_BYTES`]; returns how many.
     pub fn prune_names(&mut self) -> u64 {
-        let all = self.purchases.iter().chain(&self.events);
-        let mut bytes: usize = all.map(Series::max_bytes).sum();
+        let mut bytes: usize = self.all().map(Series::max_bytes).sum();
         if bytes <= MAX_BYTES {
             return 0;
         }
@@ -204,9 +217,7 @@ impl<'a> Activity<'a> {
     }
 
     fn prune_properties(&mut self) -> bool {
-        let all = || self.purchases.iter().chain(&self.events);
-        let bytes = |series: &Series<'_>| series.properties.as_ref().map_or(0, |p| p.len());
-        if all().map(bytes).sum::<usize>() <= MAX_PROPERTIES {
+        if self.property_bytes() <= MAX_PROPERTIES {
             return false;
         }
         let mut latest_first: Vec<&mut Series<'_>> =
@@ -214,7 +225,7 @@ impl<'a> Activity<'a> {
         latest_first.sort_by_key(|series| std::cmp::Reverse(series.last()));
         let mut total = 0;
         for series in latest_first {
-            let with_series = total + bytes(series);
+            let with_series = total + series.property_bytes();
             if with_series <= MAX_PROPERTIES {
                 total = with_series;
             } else {
@@ -222,6 +233,14 @@ impl<'a> Activity<'a> {
             }
         }
         true
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Series<'a>> {
+        self.purchases.iter().chain(&self.events)
+    }
+
+    fn property_bytes(&self) -> usize {
+        self.all().map(Series::property_bytes).sum()
     }
 
     /// The time of the latest purchase of a product, and its properties, a JSON object.
@@ -254,7 +273,7 @@ impl<'a> Activity<'a> {
 
     /// The times of all known occurrences: for each name, the first and the last of each day.
     pub fn moments(&self) -> impl Iterator<Item = i64> {
-        let days = self.purchases.iter().chain(&self.events).flat_map(|series| &series.days);
+        let days = self.all().flat_map(|series| &series.days);
         days.flat_map(|day| [Some(day.first), (day.last != day.first).then_some(day.last)])
             .flatten()
     }
@@ -323,8 +342,15 @@ impl Tally {
 impl Series<'_> {
     /// An upper bound of its packed size.
     fn max_bytes(&self) -> usize {
-        let properties = self.properties.as_ref().map_or(0, |properties| properties.len());
-        self.name.len() + properties + self.days.len() * DAY_BYTES + 3 * 5
+        self.name.len() + self.property_bytes() + self.days.len() * DAY_BYTES + 3 * 5
+    }
+
+    fn property_bytes(&self) -> usize {
+        self.properties.as_ref().map_or(0, |properties| properties.len())
+    }
+
+    fn has_day_before(&self, day: i64) -> bool {
+        self.days.first().is_some_and(|tally| tally.day() < day)
     }
 
     /// The time of the latest occurrence.
@@ -400,6 +426,11 @@ fn window<'s>(
         within.for_each(|tally| sum.merge(*tally));
         Some(Summary { name: &series.name, first: sum.first, last: sum.last, count: sum.count })
     })
+}
+
+/// The first of the days that are kept on `today`, in days since the epoch.
+fn oldest_day(today: Date) -> i64 {
+    day_number(today) - i64::from(KEPT_DAYS) + 1
 }
 
 /// Days since the epoch.

@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::profile::{Field, Profile};
 use kit::json::push_string;
@@ -69,7 +69,7 @@ struct TopicTimes {
 /// The stored form of the times; a time that is 0 is absent. Version 0.2.0 changes states but not
 /// their times. So the times of opt-outs are in a field of their own: if an opt-out has no time
 /// there, version 0.2.0 stored it.
-#[derive(Default, Deserialize, Serialize)]
+#[derive(Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 struct Times {
     #[serde(flatten)]
@@ -415,8 +415,7 @@ impl Consent {
         for (id, decision) in self.groups.iter().filter(|(_, decision)| decision.at != 0) {
             times.topic_times(decision).groups.insert(id.clone(), decision.at);
         }
-        let times = json!(times);
-        (times != Value::Object(serde_json::Map::new())).then(|| times.to_string())
+        (times != Times::default()).then(|| json!(times).to_string())
     }
 }
 

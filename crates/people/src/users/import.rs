@@ -6,13 +6,15 @@
 //!
 //! A batch is one transaction. On PostgreSQL, several are written at the same time as long as they
 //! have no user in common: each finds its users after the one before it has, and waits until those
-//! that it shares a user with are written. So of two lines for a user, the later one wins. An import that is interrupted and repeated creates no duplicates:
-//! every accepted line identifies its user, by an id that the first run stored.
+//! that it shares a user with are written. So of two lines for a user, the later one wins. An import
+//! that is interrupted and repeated creates no duplicates: every accepted line identifies its user,
+//! by an id that the first run stored.
 
 mod decode;
 mod file_format;
 mod kept;
 mod lines;
+mod new_rows;
 mod overlap;
 mod removed;
 mod resolve;
@@ -41,8 +43,10 @@ use kit::words::beginning;
 use store::claims;
 use store::{Store, StoreError};
 
-/// Records of one transaction. Those on SQLite are short, because others wait for its only writer.
-const POSTGRES_BATCH: usize = 2_000;
+/// Records of one transaction. Those on SQLite are short, because others wait for its only writer. On
+/// PostgreSQL, each statement begins with opening a hundred partitions; and new users must fit into
+/// `work_mem`, because a trigger gets a copy of them.
+const POSTGRES_BATCH: usize = 3_000;
 const SQLITE_BATCH: usize = 400;
 
 /// Batches that are written at the same time on PostgreSQL.
@@ -164,7 +168,7 @@ struct Writing {
     /// Without its records.
     batch: lines::Batch,
     records: Arc<Vec<Record>>,
-    /// Of all users that it can change.
+    /// Of all users that it can change; empty if no other batch is written at the same time.
     identities: Identities,
     written: AbortOnDropHandle<Result<Written, ImportError>>,
 }
@@ -203,23 +207,27 @@ impl Importer {
         let reader = tokio::task::spawn_blocking(move || reader.read(inputs, &to_writer));
         let mut summary = Summary::default();
         let mut writing: VecDeque<Writing> = VecDeque::new();
-        while let Some(batch) = batches.recv().await {
-            let identities = Identities::of_records(&batch.records);
+        // Including those of batches that are being written.
+        let mut bad_lines = 0;
+        while !self.has_too_many(bad_lines)
+            && let Some(batch) = batches.recv().await
+        {
+            bad_lines += batch.bad.len() as u64;
+            let identities = if writers > 1 {
+                Identities::from_records(&batch.records)
+            } else {
+                Identities::default()
+            };
             while writing.len() == writers
                 || writing.iter().any(|earlier| earlier.identities.meets(&identities))
             {
                 let Some(first) = writing.pop_front() else { break };
-                self.finish(first, &mut summary, &mut report).await?;
+                bad_lines += self.finish(first, &mut summary, &mut report).await?;
             }
             if self.has_too_many(summary.bad) {
                 break;
             }
             writing.push_back(self.begin(batch, identities).await);
-            // Others can be added while the batches are written.
-            let read: usize = writing.iter().map(|writing| writing.batch.bad.len()).sum();
-            if self.has_too_many(summary.bad + read as u64) {
-                break;
-            }
         }
         for batch in writing {
             self.finish(batch, &mut summary, &mut report).await?;
@@ -235,29 +243,33 @@ impl Importer {
         self.options.max_bad_lines.is_some_and(|max| bad_lines > max)
     }
 
-    /// Begins to write a batch; waits until its users are found.
+    /// Begins to write a batch. If others can be written at the same time, waits until its users are
+    /// found.
     async fn begin(&self, mut batch: lines::Batch, mut identities: Identities) -> Writing {
         let (found, users) = oneshot::channel();
+        let found = self.store.is_postgres().then_some(found);
         let records = Arc::new(std::mem::take(&mut batch.records));
         let (importer, to_write) = (self.clone(), records.clone());
         let written = tokio::spawn(async move { importer.write(&to_write, found).await });
-        // A batch that fails before that changes no user.
+        // A batch that fails before that changes no user; and SQLite's only writer does not send.
         if let Ok(found) = users.await {
             identities.extend(found);
         }
         Writing { batch, records, identities, written: AbortOnDropHandle::new(written) }
     }
 
-    /// Waits until a batch is written, and reports it.
+    /// Waits until a batch is written, and reports it. Returns the number of records that were
+    /// rejected while it was written.
     async fn finish(
         &self,
         writing: Writing,
         summary: &mut Summary,
         report: &mut impl FnMut(Progress<'_>),
-    ) -> Result<(), ImportError> {
+    ) -> Result<u64, ImportError> {
         let Writing { mut batch, records, written, .. } = writing;
         let mut written = written.await.map_err(|_| ImportError::Writer)??;
         let mut bad = std::mem::take(&mut batch.bad);
+        let rejected = written.rejected.len() as u64;
         for (index, reason) in std::mem::take(&mut written.rejected) {
             let lines::Origin { file, line, text } = &mut batch.origins[index];
             let text = std::mem::take(text);
@@ -299,7 +311,7 @@ impl Importer {
             }
         }
         report(Progress::Written(summary));
-        Ok(())
+        Ok(rejected)
     }
 
     /// Writes records in their order, in one transaction: of two records for the same user, the
@@ -307,11 +319,11 @@ impl Importer {
     async fn write(
         &self,
         records: &[Record],
-        found: oneshot::Sender<Identities>,
+        mut found: Option<oneshot::Sender<Identities>>,
     ) -> Result<Written, ImportError> {
-        let (mut attempt, mut found) = (1, Some(found));
+        let mut attempt = 1;
         loop {
-            match self.try_write(records, &mut found).await {
+            match self.try_write(records, &mut found, attempt).await {
                 Err(error) if error.can_retry() && attempt < ATTEMPTS => {
                     tracing::warn!(attempt, %error, "batch failed; retrying");
                     let pause = retry::backoff(
@@ -331,6 +343,7 @@ impl Importer {
         &self,
         records: &[Record],
         found: &mut Option<oneshot::Sender<Identities>>,
+        attempt: u32,
     ) -> Result<Written, ImportError> {
         if records.is_empty() {
             return Ok(Written::default());
@@ -339,7 +352,7 @@ impl Importer {
         let (mut tx, purpose) = if self.options.dry_run {
             (self.store.snapshot().await?, For::Reading)
         } else {
-            (self.store.write().await?, For::Writing)
+            (self.store.write_by_keys().await?, For::Writing)
         };
         // The earlier of both clocks: if this one is ahead, later decisions must still end those of
         // the import.
@@ -366,7 +379,11 @@ impl Importer {
             written.removed = imported.removed(&mut tx, workspace, today).await?;
             return Ok(written);
         }
-        imported.write(&mut tx, workspace, today, now_ms).await?;
+        // A failed copy does not show which row exists, so the later attempts do without it.
+        let copies = tx.is_postgres() && attempt == 1;
+        imported.write(&mut tx, workspace, today, now_ms, copies).await?;
+        // A batch that a crash loses is not repeated.
+        tx.commit_synchronously().await?;
         tx.commit().await?;
         Ok(written)
     }

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::activity::{Activity, Summary, WINDOW_DAYS};
 use super::profile::{Alias, Field, FieldError, MAX_BYTES, MAX_TEXT, Profile};
 use super::service_id;
+use super::tokens::{self, TokenKey};
 use kit::clock::parse_time;
 use kit::json::{self, JsonFields};
 use kit::money;
@@ -27,6 +28,8 @@ pub struct Record {
     pub aliases: Vec<Alias>,
     /// In lower case, as emails are compared.
     pub email: Option<String>,
+    /// The keys of its push tokens.
+    pub push_tokens: Vec<TokenKey>,
     pub profile: Profile,
     pub activity: Activity<'static>,
     /// Unknown fields, which are left out.
@@ -128,6 +131,7 @@ impl Record {
             external_id: profile.text(Field::ExternalId),
             aliases: profile.aliases(),
             email: profile.text(Field::Email).map(|email| email.to_lowercase()),
+            push_tokens: profile.get(Field::PushTokens).map(tokens::keys).unwrap_or_default(),
             profile,
             activity,
             ignored,

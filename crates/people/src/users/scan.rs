@@ -1,6 +1,6 @@
 //! Users in order of (slice, service_id), which an export splits into parts and reads.
 
-use std::collections::HashMap;
+use std::iter::Peekable;
 use std::pin::pin;
 
 use futures::{Stream, TryStreamExt as _};
@@ -273,7 +273,7 @@ async fn read_postgres<E>(
         .bind(BUFFER_BYTES as i64)
         .fetch(&mut **tx);
         let Activities { bodies, up_to } = range.read_activity(rows, range.up_to).await?;
-        let activity: HashMap<Uuid, Vec<u8>> = bodies.into_iter().collect();
+        let mut bodies = bodies.into_iter().peekable();
         let mut users = sqlx::query(
             "SELECT service_id, doc FROM users
              WHERE slice = $1 AND workspace_id = $2 AND service_id > $3 AND service_id <= $4
@@ -291,14 +291,25 @@ async fn read_postgres<E>(
         .fetch(&mut **tx);
         while let Some(row) = users.try_next().await? {
             let service_id = row.try_get(0)?;
-            let activity = activity.get(&service_id).map(Vec::as_slice);
-            if let Err(stop) = each(UserRow { service_id, doc: row.try_get(1)?, activity }) {
+            let activity = body_of(&mut bodies, &service_id);
+            let (doc, activity) = (row.try_get(1)?, activity.as_deref());
+            if let Err(stop) = each(UserRow { service_id, doc, activity }) {
                 return Ok(Err(stop));
             }
         }
         range.after = up_to;
     }
     Ok(Ok(()))
+}
+
+/// The body of a user's activity, from the bodies after those of the users before, in order. Skips
+/// those of users that are not read.
+fn body_of<K: Ord>(
+    bodies: &mut Peekable<impl Iterator<Item = (K, Vec<u8>)>>,
+    user: &K,
+) -> Option<Vec<u8>> {
+    while bodies.next_if(|(key, _)| key < user).is_some() {}
+    bodies.next_if(|(key, _)| key == user).map(|(_, body)| body)
 }
 
 /// SQLite orders a slice's users by key, and so by milliseconds; users of one millisecond are
@@ -324,7 +335,7 @@ async fn read_sqlite<E>(
         .bind(range.activity_rows)
         .fetch(&mut **tx);
         let Activities { bodies, up_to } = range.read_activity(rows, last).await?;
-        let mut activity = bodies.into_iter().peekable();
+        let mut bodies = bodies.into_iter().peekable();
         let mut users = sqlx::query(
             "SELECT key, workspace_id, service_id, doc FROM users
              WHERE key > $1 AND key <= $2 AND created_in < $3 ORDER BY key",
@@ -336,10 +347,7 @@ async fn read_sqlite<E>(
         while let Some(row) = users.try_next().await? {
             let (key, workspace): (i64, i32) = (row.try_get(0)?, row.try_get(1)?);
             let id: Uuid = row.try_get(2)?;
-            let mut body = None;
-            while let Some((body_key, found)) = activity.next_if(|(next, _)| *next <= key) {
-                body = (body_key == key).then_some(found);
-            }
+            let body = body_of(&mut bodies, &key);
             if workspace != range.workspace || id <= range.after || id > range.up_to {
                 continue;
             }

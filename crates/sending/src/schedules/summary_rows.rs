@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::rows::select;
 use super::{Position, ScheduleSummary};
 use messages::dispatch::shown_state;
+use store::documents::as_postgres_json;
 use store::{StoreError, Tx, on};
 
 /// The query for the schedules that a condition selects, as [`ScheduleSummary`], in an order.
@@ -18,22 +19,24 @@ fn summaries_sql(tx: &Tx, condition: &str, order: &str) -> AssertSqlSafe<String>
         "JOIN contents ON contents.id = s.id"
     );
     // Only what a list shows of a request: its messages and its audience may be large. A request for a
-    // Canvas has its users without a target. PostgreSQL reads no JSON with a NUL character, which a
-    // message may have.
-    let contents = if tx.is_postgres() {
-        r"SELECT found.id, CAST(sent.campaign_id AS uuid) AS campaign_id, sent.send_id,
-                 (SELECT string_agg(channel, ',') FROM json_object_keys(sent.messages) AS channel)
-                     AS channels,
-                 CAST(coalesce(json_array_length(coalesce(target.users, sent.recipients)), 0)
-                      AS BIGINT) AS listed_users,
-                 CAST(target.segment_id AS uuid) AS segment_id,
-                 coalesce(target.audience, sent.audience) IS NOT NULL AS is_limited
-          FROM found
-          CROSS JOIN LATERAL json_to_record(replace(found.request, '\u0000', '\u0001')::json)
-              AS sent (campaign_id TEXT, send_id TEXT, messages JSON, target JSON, recipients JSON,
-                       audience TEXT)
-          CROSS JOIN LATERAL json_to_record(coalesce(sent.target, '{}'))
-              AS target (users JSON, segment_id TEXT, audience TEXT)"
+    // Canvas has its users without a target.
+    let contents: &str = if tx.is_postgres() {
+        let request = as_postgres_json("found.request");
+        &format!(
+            "SELECT found.id, CAST(sent.campaign_id AS uuid) AS campaign_id, sent.send_id,
+                    (SELECT string_agg(channel, ',') FROM json_object_keys(sent.messages) AS channel)
+                        AS channels,
+                    CAST(coalesce(json_array_length(coalesce(target.users, sent.recipients)), 0)
+                         AS BIGINT) AS listed_users,
+                    CAST(target.segment_id AS uuid) AS segment_id,
+                    coalesce(target.audience, sent.audience) IS NOT NULL AS is_limited
+             FROM found
+             CROSS JOIN LATERAL json_to_record({request})
+                 AS sent (campaign_id TEXT, send_id TEXT, messages JSON, target JSON,
+                          recipients JSON, audience TEXT)
+             CROSS JOIN LATERAL json_to_record(coalesce(sent.target, '{{}}'))
+                 AS target (users JSON, segment_id TEXT, audience TEXT)"
+        )
     } else {
         "SELECT id, unhex(request ->> '$.campaign_id', '-') AS campaign_id,
                 request ->> '$.send_id' AS send_id,
@@ -65,15 +68,18 @@ pub async fn summary(
 /// The audience in a schedule's request, as JSON, if it has one.
 pub async fn audience(tx: &mut Tx, id: Uuid) -> Result<Option<String>, StoreError> {
     let sql = if tx.is_postgres() {
-        r"SELECT coalesce(request -> 'target' ->> 'audience', request ->> 'audience')
-          FROM (SELECT replace(request, '\u0000', '\u0001')::json AS request
-                FROM schedules WHERE id = $1) AS s"
+        let request = as_postgres_json("request");
+        format!(
+            "SELECT coalesce(request -> 'target' ->> 'audience', request ->> 'audience')
+             FROM (SELECT {request} AS request FROM schedules WHERE id = $1) AS s"
+        )
     } else {
         "SELECT coalesce(request ->> '$.target.audience', request ->> '$.audience')
          FROM schedules WHERE id = $1"
+            .to_owned()
     };
     let found: Option<Option<String>> =
-        on!(tx, c => sqlx::query_scalar(sql).bind(id).fetch_optional(c).await?);
+        on!(tx, c => sqlx::query_scalar(AssertSqlSafe(sql)).bind(id).fetch_optional(c).await?);
     Ok(found.flatten())
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read as _, Write};
 use std::os::fd::AsFd as _;
 use std::sync::OnceLock;
 use std::thread;
@@ -173,7 +173,11 @@ impl Lines {
         let end = last_end.or_else(|| state.waiting.iter().position(is_end));
         let end = end.map_or(state.waiting.len(), |at| at + 1);
         state.is_writing = true;
-        state.waiting.drain(..end).collect()
+        // Not `drain`, which would copy byte by byte while callers wait for the lock.
+        let mut piece = vec![0; end];
+        // Never fails: there are as many bytes.
+        let _ = state.waiting.read_exact(&mut piece);
+        piece
     }
 
     /// Waits until everything is written, for at most `max_wait`; gives up earlier if nothing is

@@ -51,27 +51,11 @@ impl Visit for Search {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-    use std::sync::Arc;
-
-    use parking_lot::Mutex;
     use tracing_subscriber::fmt;
     use tracing_subscriber::layer::SubscriberExt as _;
 
+    use super::super::tests::Written;
     use super::*;
-
-    #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Written {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().write(bytes)
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
 
     #[test]
     fn only_noise_is_dropped() {
@@ -91,7 +75,7 @@ mod tests {
             tracing::warn!(target: "sqlx_core::pool::connection", %error, "another event");
             tracing::warn!("there is no transaction in progress");
         });
-        let written = String::from_utf8(written.0.lock().clone()).unwrap();
+        let written = written.text();
         let lines: Vec<&str> = written.lines().collect();
         assert_eq!(lines.len(), 3, "{written}");
         assert!(lines[0].contains("another notice") && lines[1].contains("another event"));

@@ -113,7 +113,7 @@ fn notice(done: Option<Done>) -> Markup {
         Done::Applied => (
             Tone::Good,
             "It was applied",
-            "Its data has its effect, and it is no dead letter any more.",
+            "Its data took effect, and it is no longer a dead letter.",
         ),
         Done::Discarded => (Tone::Good, "It was discarded", "Its data is deleted permanently."),
         Done::Failed => (

@@ -254,7 +254,7 @@ impl Errors {
     }
 
     /// Adds an error of the API, with the label of its field instead of the name. Returns the field;
-    /// none if the error is about no field, or its field has one already.
+    /// none if the error names no field of the form, or the field already has an error.
     pub fn add(&mut self, error: &ApiError, values: &Values) -> Option<&'static str> {
         let message = error.message();
         let about = |(field, _): &(&'static str, &str)| {

@@ -1,7 +1,5 @@
 //! How pages name schedules, their states, times and users.
 
-use std::borrow::Cow;
-
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
@@ -9,10 +7,11 @@ use uuid::Uuid;
 
 use super::Names;
 use crate::page::Page;
-use crate::pages::sends;
+use crate::pages::labels::{campaign_title, channel_name};
 use console_frame::parts::{self, Look, Tone};
 use gateway::workspaces::Channel;
 use messages::Timing;
+use messages::order::Kind;
 use sending::schedules::{Contents, Schedule, ScheduleSummary, State};
 
 /// What to do about a schedule that was not sent.
@@ -50,13 +49,11 @@ pub fn late_mark() -> Markup {
 }
 
 /// What people call a schedule: the name of its campaign or Canvas.
-pub fn title<'a>(names: &'a Names, found: &ScheduleSummary) -> Cow<'a, str> {
-    match found.contents.campaign_id.map(|id| names.campaigns.get(&id)) {
-        Some(Some(name)) => name.into(),
-        Some(None) if found.schedule.canvas_id.is_some() => "Removed Canvas".into(),
-        Some(None) => "Removed campaign".into(),
-        None => "Without a campaign".into(),
-    }
+pub fn title<'a>(names: &'a Names, found: &ScheduleSummary) -> &'a str {
+    let name = |id: Uuid| names.campaigns.get(&id).map(String::as_str);
+    let is_canvas = found.schedule.canvas_id.is_some();
+    let kind = if is_canvas { Kind::Canvas } else { Kind::Schedule };
+    campaign_title(found.contents.campaign_id.map(name), Some(kind))
 }
 
 /// What it sends, and by which channels.
@@ -75,7 +72,7 @@ pub fn kind(ScheduleSummary { schedule, contents }: &ScheduleSummary) -> String 
 /// The channels of its messages, in one line.
 fn channels(names: &str) -> String {
     let names = names.split(',').map(|name| match Channel::from_name(name) {
-        Some(channel) => sends::labels::channel_name(channel),
+        Some(channel) => channel_name(channel),
         None => name,
     });
     names.collect::<Vec<_>>().join(", ")
@@ -222,7 +219,7 @@ mod tests {
         assert_eq!(title(&names, &removed), "Removed campaign");
         removed.schedule.canvas_id = Some(Uuid::nil());
         assert_eq!(
-            (kind(&removed).as_str(), &*title(&names, &removed)),
+            (kind(&removed).as_str(), title(&names, &removed)),
             ("Canvas", "Removed Canvas")
         );
     }

@@ -59,7 +59,7 @@ pub async fn show(page: Page, Path(path): Path<SchedulePath>) -> Result<Response
     tx.commit().await?;
     let shown = Shown { found, audience, names };
     let title = labels::title(&shown.names, &shown.found);
-    let title = format!("Schedule of {}", parts::cut(&title));
+    let title = format!("Schedule of {}", parts::cut(title));
     Ok(page.html(&title, content(&page, &shown)))
 }
 
@@ -125,7 +125,7 @@ fn head(page: &Page, Shown { found, names, .. }: &Shown) -> Markup {
                     a href=(page.workspace_link("/schedules")) { "Schedules" }
                 }
                 h1 {
-                    (parts::name(&labels::title(names, found))) " "
+                    (parts::name(labels::title(names, found))) " "
                     (labels::look(schedule).pill())
                 }
                 p.muted { "To " (parts::name(&labels::audience(names, contents))) }

@@ -96,7 +96,7 @@ fn node(audience: &Audience, zone: &TimeZone) -> Markup {
                     None => "any product",
                 }
             };
-            leaf(subject, condition, ", or there is no value")
+            leaf(subject, condition, ", or has no value")
         }
     }
 }
@@ -238,7 +238,7 @@ mod tests {
                 "value": "L",
             } })
         };
-        let is_not_large = "is not \"L\", or there is no value";
+        let is_not_large = "is not \"L\", or has no value";
         for (audience, expected) in [
             (
                 json!({ "push_subscription_status": status("opted_in") }),
@@ -272,9 +272,10 @@ mod tests {
         let audience = json!({ "OR": [
             leaf(1), { "AND": [leaf(2), { "OR": [leaf(3)] }] }, { "AND": [leaf(4)] },
         ] });
-        let is = |value: i32| format!("custom attribute x is {value}");
-        let inner = format!("All of:[{}; {}]", is(2), is(3));
-        assert_eq!(text(&audience), format!("[Any of:[{}; {inner}; {}]]", is(1), is(4)));
+        let condition = |value: i32| format!("custom attribute x is {value}");
+        let inner = format!("All of:[{}; {}]", condition(2), condition(3));
+        let expected = format!("[Any of:[{}; {inner}; {}]]", condition(1), condition(4));
+        assert_eq!(text(&audience), expected);
         assert_eq!(count(&audience), "4 conditions");
         assert_eq!(count(&json!({})), "0 conditions");
     }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::address;
 use super::segment::{self, SegmentPath};
 use crate::page::Page;
+use crate::pages::labels;
 use console_frame::error::PageError;
 use console_frame::parts;
 use console_frame::shell;
@@ -75,18 +76,10 @@ fn content(page: &Page, segment: &Segment, users: &[StoredUser], size: &Estimate
 }
 
 fn row(page: &Page, user: &StoredUser) -> Markup {
-    let id = user.service_id.to_string();
     html! {
         tr {
-            td.c-main {
-                a.title href=(page.workspace_link(&format!("/users/{id}"))) {
-                    (parts::name(user.external_id.as_deref().unwrap_or("No external_id")))
-                }
-                span.mono.sub { (id) }
-            }
-            td.c-text data-label="Email" {
-                @if let Some(email) = &user.email { (parts::name(email)) }
-            }
+            (labels::user_cell(page, user.service_id, user.external_id.as_deref()))
+            (labels::email_cell(user.email.as_deref()))
         }
     }
 }

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::json;
 use url::form_urlencoded;
 
-use super::labels;
 use super::send::{SendPath, own_send};
 use crate::page::Page;
+use crate::pages::labels;
 use console_frame::error::PageError;
 use console_frame::parts;
 use console_frame::rights::Right;
@@ -87,7 +87,7 @@ pub async fn list(
     tx.commit().await?;
     let is_first = after == RecipientPosition::START;
     let listed = Listed { send, outcome, is_first, recipients, next };
-    let title = format!("Recipients of {}", parts::cut(&labels::title(&listed.send)));
+    let title = format!("Recipients of {}", parts::cut(labels::title(&listed.send)));
     Ok(page.html(&title, content(&page, &listed)))
 }
 
@@ -117,7 +117,7 @@ fn content(page: &Page, listed: &Listed) -> Markup {
             div.head-title {
                 nav.crumbs aria-label="Breadcrumb" {
                     a href=(page.workspace_link("/sends")) { "Sends" }
-                    a href=(labels::address(page, send.id, "")) { (parts::name(&labels::title(send))) }
+                    a href=(labels::address(page, send.id, "")) { (parts::name(labels::title(send))) }
                 }
                 h1 { "Recipients " (labels::look(send.state).pill()) }
                 p.muted {
@@ -177,7 +177,7 @@ fn empty(listed: &Listed) -> Markup {
 }
 
 fn row(page: &Page, recipient: &Recipient) -> Markup {
-    let Recipient { external_user_id, service_id, channel, outcome, attempts, .. } = recipient;
+    let Recipient { service_id, channel, outcome, attempts, .. } = recipient;
     let at = recipient.sent_at.or(recipient.next_at);
     html! {
         tr {
@@ -185,15 +185,7 @@ fn row(page: &Page, recipient: &Recipient) -> Markup {
                 (labels::outcome_look(*outcome).badge())
                 @if recipient.may_have_been_sent { span.sub { "May have been sent" } }
             }
-            td.c-main {
-                a.title href=(labels::user_address(page, *service_id)) {
-                    @match external_user_id {
-                        Some(id) => (parts::name(id)),
-                        None => "User without an external_id",
-                    }
-                }
-                span.mono.sub { (service_id) }
-            }
+            (labels::user_cell(page, *service_id, recipient.external_user_id.as_deref()))
             td data-label="Channel" { (labels::channel_name(*channel)) }
             td.num data-label="Attempts" { (attempts) }
             td.c-text data-label="Reason" {

@@ -12,9 +12,9 @@ use axum::response::Response;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::labels;
 use crate::app::App;
 use crate::page::Page;
+use crate::pages::labels;
 use console_frame::error::PageError;
 use console_frame::page::update;
 use console_frame::parts;
@@ -143,7 +143,7 @@ pub async fn show(
         return Ok(update(&headers, content));
     }
     let title = labels::title(&shown.send);
-    Ok(page.html(&format!("Send of {}", parts::cut(&title)), content))
+    Ok(page.html(&format!("Send of {}", parts::cut(title)), content))
 }
 
 /// `POST /w/{workspace}/sends/{dispatch_id}/cancel`. A send that has ended meanwhile is a conflict.

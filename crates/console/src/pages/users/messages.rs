@@ -15,7 +15,7 @@ use super::{
     Identified, Tab, UserPath, checked_id, head, identify, merged_page, nobody_page, record_view,
 };
 use crate::page::Page;
-use crate::pages::sends::labels::outcome_look;
+use crate::pages::labels::{self, campaign_title, outcome_look};
 use console_frame::error::PageError;
 use console_frame::lists::first_rows;
 use console_frame::parts::{self, Tone, icon};
@@ -24,6 +24,7 @@ use console_frame::shell::{post, workspace_command};
 use gateway::paging;
 use gateway::workspaces::Channel;
 use messages::dispatch::{Explanation, MessageOutcome};
+use messages::order::Kind;
 use people::users::rows::{For, StoredUser};
 use sending::user_messages::{self, Key, UserMessage};
 
@@ -216,14 +217,17 @@ fn badge(message: &UserMessage) -> Markup {
     outcome_look(outcome).badge()
 }
 
+/// What people call the message's send.
+fn title(message: &UserMessage) -> &str {
+    // A transactional email is always of a campaign, and has no dispatch.
+    let is_transactional = message.attempts.is_none();
+    let kind = if is_transactional { Some(Kind::Send) } else { message.dispatch_kind };
+    campaign_title(message.campaign_id.map(|_| message.campaign.as_deref()), kind)
+}
+
 fn row(page: &Page, message: &UserMessage) -> Markup {
     let dispatch = message.dispatch_id.simple();
-    let campaign = message.campaign.as_deref();
-    let title = campaign.unwrap_or(match (message.campaign_id, message.attempts) {
-        (Some(_), _) => "Removed campaign",
-        (None, Some(_)) => "Send without campaign",
-        (None, None) => "Transactional email",
-    });
+    let title = title(message);
     // A transactional email has no send, and a send is deleted before its messages.
     let has_page = message.dispatch_state.is_some() && page.may(Right::MessagesView);
     let is_waiting = message.outcome() == Some(MessageOutcome::Waiting);
@@ -237,7 +241,7 @@ fn row(page: &Page, message: &UserMessage) -> Markup {
             }
             td.c-main {
                 @if has_page {
-                    a.title href=(page.workspace_link(&format!("/sends/{dispatch}"))) {
+                    a.title href=(labels::address(page, message.dispatch_id, "")) {
                         (parts::name(title))
                     }
                 } @else {

@@ -178,6 +178,9 @@ impl Batch {
 
 /// Whether a line has nothing but spaces and byte order marks.
 fn is_blank(line: &[u8]) -> bool {
+    if line.starts_with(b"{") {
+        return false;
+    }
     let text = str::from_utf8(line).ok();
     text.is_some_and(|text| text.trim_start_matches(BYTE_ORDER_MARK).trim_ascii().is_empty())
 }
@@ -189,39 +192,18 @@ pub enum Line {
     End,
 }
 
-/// Reads the next line into `line`, without its line break and at most [`MAX_LINE`] bytes.
+/// Reads the next line into `line`, with its line break and at most [`MAX_LINE`] bytes.
 pub fn next_line(reader: &mut dyn BufRead, line: &mut Vec<u8>) -> std::io::Result<Line> {
     line.clear();
-    let mut too_long = false;
-    loop {
-        let available = match reader.fill_buf() {
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            available => available?,
-        };
-        if available.is_empty() {
-            return Ok(if too_long {
-                Line::TooLong
-            } else if line.is_empty() {
-                Line::End
-            } else {
-                Line::Read
-            });
+    let length = std::io::Read::take(&mut *reader, MAX_LINE as u64 + 1).read_until(b'\n', line)?;
+    if length > MAX_LINE {
+        if !line.ends_with(b"\n") {
+            reader.skip_until(b'\n')?;
         }
-        let (length, ends) = match available.iter().position(|byte| *byte == b'\n') {
-            Some(end) => (end + 1, true),
-            None => (available.len(), false),
-        };
-        too_long |= line.len() + length > MAX_LINE;
-        if too_long {
-            line.clear();
-        } else {
-            line.extend_from_slice(&available[..length]);
-        }
-        reader.consume(length);
-        if ends {
-            return Ok(if too_long { Line::TooLong } else { Line::Read });
-        }
+        line.clear();
+        return Ok(Line::TooLong);
     }
+    Ok(if length == 0 { Line::End } else { Line::Read })
 }
 
 #[cfg(test)]

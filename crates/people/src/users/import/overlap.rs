@@ -1,11 +1,10 @@
 //! Which batches may be written at the same time: those that have no user in common.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
 use uuid::Uuid;
 
-use super::resolve::record_tokens;
 use crate::users::profile::Alias;
 use crate::users::record::Record;
 use crate::users::rows::Kind;
@@ -13,18 +12,36 @@ use crate::users::tokens::TokenKey;
 
 /// What identifies users, as hashes: equal hashes of different values only make a batch wait.
 #[derive(Debug, Default)]
-pub struct Identities(HashSet<u64>);
+pub struct Identities(HashSet<u64, BuildHasherDefault<Unchanged>>);
+
+/// The hash of a number that is a hash.
+#[derive(Debug, Default)]
+struct Unchanged(u64);
+
+impl Hasher for Unchanged {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
 
 impl Identities {
     /// What the records say. It identifies every user that they can change.
-    pub fn of_records(records: &[Record]) -> Self {
+    pub fn from_records(records: &[Record]) -> Self {
         let mut identities = Self::default();
         for record in records {
             record.service_id.iter().for_each(|id| identities.add_id(*id));
             record.external_id.iter().for_each(|id| identities.add(Kind::ExternalId, id));
             record.aliases.iter().for_each(|alias| identities.add_alias(alias));
             record.email.iter().for_each(|email| identities.add_email(email));
-            record_tokens(record).iter().for_each(|token| identities.add_token(token));
+            record.push_tokens.iter().for_each(|token| identities.add_token(token));
         }
         identities
     }

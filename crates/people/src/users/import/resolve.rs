@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::kept::{self, Kept, NewAddress};
 use super::overlap::Identities;
-use super::{ImportError, MAX_REMOVED, removed};
+use super::{ImportError, MAX_REMOVED, new_rows, removed};
 use crate::users::activity::Activity;
 use crate::users::profile::{Alias, Field, MAX_BYTES, Profile};
 use crate::users::record::{Record, RecordError};
@@ -33,7 +33,7 @@ use kit::clock::format_time;
 use store::Tx;
 
 /// A user of the batch: as stored, or new.
-struct ImportedUser {
+struct ImportedUser<'r> {
     service_id: Uuid,
     /// The row as it was read.
     stored: Option<StoredUser>,
@@ -52,13 +52,13 @@ struct ImportedUser {
     unsubscribed_at: Option<i64>,
     /// When it was written: in milliseconds since the epoch, then by order within the batch.
     written: (i64, usize),
-    change: Option<Change>,
+    change: Option<Change<'r>>,
 }
 
-struct Change {
+struct Change<'r> {
     doc: String,
-    /// None for a user who only lost push tokens.
-    activity: Option<Activity<'static>>,
+    /// That of the record; none for a user who only lost push tokens.
+    activity: Option<&'r Activity<'static>>,
 }
 
 /// The effect of a record.
@@ -69,14 +69,16 @@ pub struct Applied {
     pub is_overruled: bool,
 }
 
-/// The users of a batch.
+/// The users of a batch of records.
 #[derive(Default)]
-pub struct ImportedUsers {
-    imported: Vec<ImportedUser>,
+pub struct ImportedUsers<'r> {
+    imported: Vec<ImportedUser<'r>>,
     // The values are indexes into `imported`.
     by_id: HashMap<Uuid, usize>,
-    by_identifier: HashMap<(Kind, String), usize>,
-    by_email: HashMap<String, Vec<usize>>,
+    by_external_id: HashMap<String, usize>,
+    by_alias: HashMap<String, usize>,
+    /// Only for the addresses that identify the user of a record.
+    by_email: HashMap<&'r str, Vec<usize>>,
     tokens: Registrations,
     /// The users into which users of records were merged.
     merged: HashMap<Uuid, Uuid>,
@@ -87,12 +89,12 @@ pub struct ImportedUsers {
     applied: usize,
 }
 
-impl ImportedUsers {
+impl<'r> ImportedUsers<'r> {
     /// All users that one of the records may identify or take a push token from.
     pub async fn look_up(
         tx: &mut Tx,
         workspace: i32,
-        records: &[Record],
+        records: &'r [Record],
         purpose: For,
     ) -> Result<Self, ImportError> {
         let external_ids: Vec<&str> =
@@ -100,7 +102,7 @@ impl ImportedUsers {
         let alias_keys: Vec<String> =
             records.iter().flat_map(|r| &r.aliases).map(Alias::key).collect();
         let alias_keys: Vec<&str> = alias_keys.iter().map(String::as_str).collect();
-        let emails: Vec<&str> = records
+        let emails: Vec<&'r str> = records
             .iter()
             .filter(|r| by_email_only(r))
             .filter_map(|r| r.email.as_deref())
@@ -109,11 +111,16 @@ impl ImportedUsers {
         let mut known =
             rows::find_identifiers(tx, workspace, Kind::ExternalId, &external_ids).await?;
         known.extend(rows::find_identifiers(tx, workspace, Kind::Alias, &alias_keys).await?);
-        let mut ids: Vec<Uuid> = records.iter().filter_map(|record| record.service_id).collect();
-        ids.extend(known.iter().map(|identifier| identifier.service_id));
+        let mut ids: Vec<Uuid> = known.iter().map(|identifier| identifier.service_id).collect();
+        let others = {
+            let known: HashSet<&Uuid> = ids.iter().collect();
+            let given = records.iter().filter_map(|record| record.service_id);
+            given.filter(|id| !known.contains(id)).collect()
+        };
+        ids.extend(new_rows::existing(tx, workspace, others).await?);
         ids.extend(rows::find_emails(tx, workspace, &emails).await?);
 
-        let token_keys = records.iter().flat_map(record_tokens).collect();
+        let token_keys = records.iter().flat_map(|r| r.push_tokens.iter().copied()).collect();
         let tokens = match purpose {
             For::Reading => Registrations::find(tx, workspace, &token_keys).await?,
             _ => Registrations::lock(tx, workspace, &token_keys).await?,
@@ -123,7 +130,8 @@ impl ImportedUsers {
         let opt_outs = optout_rows::find(tx, workspace, &addresses).await?;
 
         let stored_opt_outs = opt_outs.keys().cloned().collect();
-        let mut imported = Self { tokens, opt_outs, stored_opt_outs, ..Self::default() };
+        let by_email = emails.into_iter().map(|email| (email, Vec::new())).collect();
+        let mut imported = Self { by_email, tokens, opt_outs, stored_opt_outs, ..Self::default() };
         for user in rows::find_users(tx, workspace, &ids, purpose).await? {
             imported.add_stored(user);
         }
@@ -134,7 +142,7 @@ impl ImportedUsers {
         for Identifier { kind, value, service_id } in known {
             // Erased between the two reads: the next attempt sees a consistent state.
             let index = *imported.by_id.get(&service_id).ok_or(ImportError::Conflict)?;
-            imported.by_identifier.insert((kind, value), index);
+            imported.owners_mut(kind).insert(value, index);
         }
         Ok(imported)
     }
@@ -175,21 +183,25 @@ impl ImportedUsers {
         });
     }
 
-    fn add(&mut self, user: ImportedUser) -> usize {
+    fn add(&mut self, user: ImportedUser<'r>) -> usize {
         let index = self.imported.len();
         self.by_id.insert(user.service_id, index);
-        if let Some(email) = &user.email {
-            self.by_email.entry(email.clone()).or_default().push(index);
-        }
+        self.index_email(user.email.as_deref(), index);
         self.imported.push(user);
         index
+    }
+
+    fn index_email(&mut self, email: Option<&str>, index: usize) {
+        if let Some(indexes) = email.and_then(|email| self.by_email.get_mut(email)) {
+            indexes.push(index);
+        }
     }
 
     /// Applies a record, or returns the error. Its decisions about messages were received at
     /// `decided_at`.
     pub fn apply(
         &mut self,
-        record: &Record,
+        record: &'r Record,
         ids: &Generator,
         now_ms: i64,
         decided_at: i64,
@@ -213,7 +225,7 @@ impl ImportedUsers {
             *last = at.max(*last);
         }
         self.applied += 1;
-        let change = Change { doc, activity: Some(record.activity.clone()) };
+        let change = Change { doc, activity: Some(&record.activity) };
         let user = ImportedUser { written: (now_ms, self.applied), change: Some(change), ..user };
         match found {
             Some(index) => self.replace(index, user),
@@ -232,9 +244,9 @@ impl ImportedUsers {
         &self,
         record: &Record,
         service_id: Uuid,
-        before: Option<&ImportedUser>,
+        before: Option<&ImportedUser<'_>>,
         decided_at: i64,
-    ) -> (ImportedUser, Profile, bool) {
+    ) -> (ImportedUser<'r>, Profile, bool) {
         let nothing = Profile::default();
         let stored = before.map_or(&nothing, |before| &before.kept);
         let is_new = before.is_none_or(|before| before.email != record.email);
@@ -290,7 +302,7 @@ impl ImportedUsers {
     }
 
     fn register_tokens(&mut self, record: &Record, service_id: Uuid, at: i64) {
-        for key in record_tokens(record) {
+        for &key in &record.push_tokens {
             // A line is older than the time of its import: a registration that was received before
             // and is applied later wins, too.
             let loser = match self.tokens.estimate(key, service_id, at) {
@@ -329,7 +341,8 @@ impl ImportedUsers {
             return Ok(Some(index));
         }
         let email = record.email.as_ref().filter(|_| by_email_only(record));
-        let with_address = email.and_then(|email| self.by_email.get(email)).into_iter().flatten();
+        let with_address =
+            email.and_then(|email| self.by_email.get(email.as_str())).into_iter().flatten();
         Ok(with_address
             .copied()
             .filter(|index| self.imported[*index].email.as_ref() == email)
@@ -340,7 +353,18 @@ impl ImportedUsers {
     }
 
     fn owner(&self, kind: Kind, value: &str) -> Option<usize> {
-        self.by_identifier.get(&(kind, value.to_owned())).copied()
+        let owners = match kind {
+            Kind::ExternalId => &self.by_external_id,
+            Kind::Alias => &self.by_alias,
+        };
+        owners.get(value).copied()
+    }
+
+    fn owners_mut(&mut self, kind: Kind) -> &mut HashMap<String, usize> {
+        match kind {
+            Kind::ExternalId => &mut self.by_external_id,
+            Kind::Alias => &mut self.by_alias,
+        }
     }
 
     /// Rejects a record with an identifier of another user.
@@ -364,25 +388,24 @@ impl ImportedUsers {
         format!("{field}: belongs to another user, {}", self.imported[index].service_id)
     }
 
-    fn replace(&mut self, index: usize, user: ImportedUser) {
+    fn replace(&mut self, index: usize, user: ImportedUser<'r>) {
         let before = std::mem::replace(&mut self.imported[index], user);
         if let Some(old) = before.external_id {
-            self.by_identifier.remove(&(Kind::ExternalId, old));
+            self.by_external_id.remove(&old);
         }
         let user = &mut self.imported[index];
         user.stored = before.stored;
         user.stored_aliases = before.stored_aliases;
-        if user.email != before.email
-            && let Some(email) = &user.email
-        {
-            self.by_email.entry(email.clone()).or_default().push(index);
+        if user.email != before.email {
+            let email = user.email.clone();
+            self.index_email(email.as_deref(), index);
         }
         self.index_identifiers(index);
     }
 
     fn index_identifiers(&mut self, index: usize) {
         for (kind, value) in self.imported[index].identifiers() {
-            self.by_identifier.insert((kind, value), index);
+            self.owners_mut(kind).insert(value, index);
         }
     }
 
@@ -404,7 +427,7 @@ impl ImportedUsers {
         for (stored, change) in replaced() {
             let body = bodies.get(&stored.service_id).map(|body| Activity::decode(body));
             let activity = body.and_then(Result::ok).unwrap_or_default();
-            let after = change.activity.as_ref().unwrap_or(&activity);
+            let after = change.activity.unwrap_or(&activity);
             let after = removed::names(&change.doc, after, today);
             let before = removed::names(&stored.doc, &activity, today);
             removed::count(&mut counts, before.difference(&after).cloned(), MAX_REMOVED);
@@ -413,12 +436,7 @@ impl ImportedUsers {
     }
 }
 
-/// The push tokens that a record registers.
-pub(super) fn record_tokens(record: &Record) -> Vec<TokenKey> {
-    record.profile.get(Field::PushTokens).map(tokens::keys).unwrap_or_default()
-}
-
-impl ImportedUser {
+impl ImportedUser<'_> {
     /// Removes a push token that belongs to another user.
     fn remove_token(&mut self, key: &TokenKey) {
         let is_removed = |token: &Token<'_>| token.key() == *key;

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{CAMPAIGN, Errors, PROPERTIES, Rendered, USER, Values};
 use crate::page::Page;
-use crate::pages::sends::labels;
+use crate::pages::labels;
 use console_frame::parts::{self, Look, Tone, icon};
 use console_frame::shell::{post, workspace_command};
 use gateway::workspaces::Channel;

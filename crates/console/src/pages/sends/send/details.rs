@@ -4,7 +4,8 @@ use maud::{Markup, html};
 
 use super::{Shown, funnel};
 use crate::page::Page;
-use crate::pages::sends::{labels, recipients};
+use crate::pages::labels;
+use crate::pages::sends::recipients;
 use console_frame::parts::{self, Tone, icon};
 use console_frame::rights::Right;
 use console_frame::shell::{KEY_HEADER, api};
@@ -40,7 +41,7 @@ fn head(page: &Page, shown: &Shown) -> Markup {
                     a href=(page.workspace_link("/sends")) { "Sends" }
                 }
                 h1 {
-                    (parts::name(&labels::title(send))) " "
+                    (parts::name(labels::title(send))) " "
                     span id="state" role="status" { (labels::look(send.state).pill()) }
                 }
                 p.muted {
@@ -291,7 +292,7 @@ fn request(page: &Page, shown: &Shown) -> Markup {
 fn campaign(page: &Page, shown: &Shown) -> Markup {
     let Some(id) = shown.send.campaign_id else { return html! { span.muted { "None" } } };
     html! {
-        (parts::name(&labels::title(&shown.send)))
+        (parts::name(labels::title(&shown.send)))
         br; a href=(page.workspace_link(&format!("/sends?campaign={id}"))) { "All its sends" }
         br; span.mono.muted.small { (id) }
         @if shown.send.kind == Kind::Triggered {

@@ -4,7 +4,8 @@ use maud::{Markup, html};
 
 use super::Shown;
 use crate::page::Page;
-use crate::pages::sends::{labels, recipients};
+use crate::pages::labels;
+use crate::pages::sends::recipients;
 use console_frame::parts::{self, Tone};
 use messages::dispatch::{LeftOut, MessageOutcome};
 

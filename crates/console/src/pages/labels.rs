@@ -1,6 +1,4 @@
-//! How pages name sends, their audiences, channels and outcomes.
-
-use std::borrow::Cow;
+//! How pages name sends, their audiences, channels, outcomes and users.
 
 use maud::{Markup, html};
 
@@ -25,13 +23,21 @@ pub fn look(state: State) -> Look {
 }
 
 /// What people call a send: its campaign's name.
-pub fn title(send: &DispatchSummary) -> Cow<'_, str> {
-    match (&send.campaign, send.campaign_id) {
-        (Some(name), _) => name.into(),
-        (None, Some(_)) if send.kind == Kind::Canvas => "Removed Canvas".into(),
-        (None, Some(_)) => "Removed campaign".into(),
-        (None, None) if send.kind == Kind::LiveActivity => "Live activity".into(),
-        (None, None) => "Without a campaign".into(),
+pub fn title(send: &DispatchSummary) -> &str {
+    let campaign = send.campaign_id.map(|_| send.campaign.as_deref());
+    campaign_title(campaign, Some(send.kind))
+}
+
+/// The name of the campaign or Canvas of a send. `campaign` is none without one, and its name is none
+/// if it was removed. `kind` is none if the send was deleted.
+pub fn campaign_title(campaign: Option<Option<&str>>, kind: Option<Kind>) -> &str {
+    match (campaign, kind) {
+        (Some(Some(name)), _) => name,
+        (Some(None), Some(Kind::Canvas)) => "Removed Canvas",
+        (Some(None), Some(_)) => "Removed campaign",
+        (Some(None), None) => "Removed campaign or Canvas",
+        (None, Some(Kind::LiveActivity)) => "Live activity",
+        (None, _) => "Without a campaign",
     }
 }
 
@@ -130,6 +136,23 @@ pub fn user_address(page: &Page, service_id: Uuid) -> String {
     page.workspace_link(&format!("/users/{service_id}"))
 }
 
+/// The cell of a table with a user's external_id and service_id.
+pub fn user_cell(page: &Page, service_id: Uuid, external_id: Option<&str>) -> Markup {
+    html! {
+        td.c-main {
+            a.title href=(user_address(page, service_id)) {
+                (parts::name(external_id.unwrap_or("No external_id")))
+            }
+            span.mono.sub { (service_id) }
+        }
+    }
+}
+
+/// The cell of a table with a user's email address.
+pub fn email_cell(email: Option<&str>) -> Markup {
+    html! { td.c-text data-label="Email" { @if let Some(email) = email { (parts::name(email)) } } }
+}
+
 /// The id of a send as people copy it.
 pub fn id(id: Uuid) -> Markup {
     html! { span.mono { (id.simple()) } }
@@ -138,6 +161,20 @@ pub fn id(id: Uuid) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_removed_campaign_has_the_name_of_its_kind() {
+        for (campaign, kind, expected) in [
+            (Some(Some("News")), None, "News"),
+            (Some(None), Some(Kind::Canvas), "Removed Canvas"),
+            (Some(None), Some(Kind::Triggered), "Removed campaign"),
+            (Some(None), None, "Removed campaign or Canvas"),
+            (None, Some(Kind::LiveActivity), "Live activity"),
+            (None, None, "Without a campaign"),
+        ] {
+            assert_eq!(campaign_title(campaign, kind), expected);
+        }
+    }
 
     #[test]
     fn an_audience_is_named_by_what_a_person_knows() {
