@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::api::{ALL_FIELDS, Accepted};
 use crate::support::checker::{self, ExpectedExport};
-use crate::support::fleet::{Backend, Fleet};
+use crate::support::fleet::{Backend, Fleet, notice_lost_workers};
 use crate::support::receiver::Receiver;
 use crate::support::storage::TestStorage;
 use crate::support::{Api, WorkspaceFile, callbacks, eventually, killed, stores, user_records};
@@ -45,7 +45,7 @@ impl Scene {
 
     /// `failing` is a process and its fail points.
     async fn new(backend: Backend, place: Option<TestStorage>, failing: (&str, &str)) -> Self {
-        let mut fleet = Fleet::prepare(backend, &settings(), |_| {}).await;
+        let mut fleet = Fleet::prepare(backend, &settings(), notice_lost_workers).await;
         let mut workspace = WorkspaceFile::new("acme");
         if let Some(place) = &place {
             workspace = workspace.with_storage(place);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::api::{ALL_FIELDS, Accepted, Api};
 use crate::support::checker::{self, ExpectedExport};
-use crate::support::fleet::{Backend, Fleet};
+use crate::support::fleet::{Backend, Fleet, notice_lost_workers};
 use crate::support::http_proxy::{ChooseFault, HttpProxy, NO_FAULT, ProxyFault};
 use crate::support::process::free_port;
 use crate::support::proxy::{Proxy, ProxyMode};
@@ -46,7 +46,7 @@ impl Scene {
     async fn new(backend: Backend, attempts: u32) -> Self {
         let place = TestStorage::s3().await;
         let proxy = Proxy::to(place.endpoint()).await;
-        let fleet = Fleet::start(backend, &settings(attempts)).await;
+        let fleet = Fleet::start_with(backend, &settings(attempts), notice_lost_workers).await;
         let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
         let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
         let records: Vec<String> =

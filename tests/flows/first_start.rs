@@ -14,7 +14,7 @@ use crate::support::contract::CONTRACT;
 use crate::support::files::{project, read};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::process::{self, Process, free_port};
-use crate::support::{WorkspaceFile, eventually};
+use crate::support::{WorkspaceFile, eventually, stores};
 
 /// A new place, and an address for the operations listener.
 async fn new_place() -> (Fleet, BTreeMap<String, String>, String) {
@@ -216,10 +216,10 @@ async fn the_first_steps_of_the_reference_work() {
     assert_eq!(*tracked, json!({ "message": "success", "attributes_processed": 1 }));
     assert!(sent["message"] == "success" && sent["errors"].is_null(), "{sent}");
 
-    eventually("the card is there", || async {
-        fleet.run(&["cards", "ann", "--json"]).await.contains("Welcome, Ann")
-    })
-    .await;
+    let cards = "SELECT count(*) FROM content_cards";
+    stores::wait_for_count(&fleet.database_url(), cards, |count| count == 1).await;
+    let shown = fleet.run(&["cards", "ann", "--json"]).await;
+    assert!(shown.contains("Welcome, Ann"), "{shown}");
     fleet.close().await;
 }
 

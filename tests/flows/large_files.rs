@@ -7,7 +7,7 @@ use objects::Objects;
 
 use crate::support::api::{ALL_FIELDS, Accepted};
 use crate::support::checker::{self, ExpectedExport};
-use crate::support::fleet::{Backend, Fleet};
+use crate::support::fleet::{Backend, Fleet, notice_lost_workers};
 use crate::support::storage::TestStorage;
 use crate::support::{Api, WorkspaceFile, eventually};
 
@@ -59,7 +59,7 @@ struct Scene {
 impl Scene {
     /// `failpoint` is one of the worker.
     async fn new(backend: Backend, storage: Option<TestStorage>, failpoint: Option<&str>) -> Self {
-        let mut fleet = Fleet::prepare(backend, &settings(), |_| {}).await;
+        let mut fleet = Fleet::prepare(backend, &settings(), notice_lost_workers).await;
         let mut workspace = WorkspaceFile::new("acme");
         if let Some(storage) = &storage {
             workspace = workspace.with_storage(storage);
@@ -69,6 +69,13 @@ impl Scene {
         fleet.import("acme", &records).await;
         fleet.launch_all(failpoint.map(|point| ("worker-1", point))).await;
         Self { fleet, api, storage, records }
+    }
+
+    /// Starts the worker again, with another fail point.
+    async fn launch_failing(&mut self, failpoint: &str) {
+        self.fleet.terminate("worker-1").await;
+        self.fleet.launch_with("worker-1", &[("FAILPOINTS", failpoint)]).await;
+        self.fleet.ready("worker-1").await;
     }
 
     async fn request(&self, format: Option<&str>) -> Accepted {
@@ -152,16 +159,20 @@ async fn a_large_file_is_behind_the_url() {
 /// Between two pieces, before the upload, in it, and after it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_is_killed_leaves_a_large_file_to_another_attempt() {
+    let storage = Some(TestStorage::s3().await);
+    let mut scene = Scene::new(Backend::Fleet(1), storage, None).await;
     for point in ["part::piece@2", "part::packed", "part::sending@60", "part::uploaded"] {
-        let storage = Some(TestStorage::s3().await);
-        let mut scene =
-            Scene::new(Backend::Fleet(1), storage, Some(&format!("{point}=kill"))).await;
+        scene.launch_failing(&format!("{point}=kill")).await;
         let accepted = scene.request(None).await;
         scene.fleet.wait_until_exited("worker-1").await;
         scene.fleet.launch("worker-1").await;
         scene.ends_complete(&accepted, "zip").await;
-        scene.fleet.close().await;
+        // The next file is to be the only one.
+        let storage = scene.storage.as_ref().expect("own storage");
+        storage.destroy().await;
+        storage.restore().await;
     }
+    scene.fleet.close().await;
 }
 
 /// The worker sleeps beyond its lease, another one writes the file, and the first one continues.
@@ -187,9 +198,10 @@ async fn a_worker_that_wakes_does_not_replace_a_large_file() {
 /// Cancelled between two pieces, and in the upload.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_large_file_leaves_nothing() {
+    let storage = Some(TestStorage::s3().await);
+    let mut scene = Scene::new(Backend::Fleet(1), storage, None).await;
     for point in ["part::piece@2=stop", "part::sending@60=stop"] {
-        let storage = TestStorage::s3().await;
-        let mut scene = Scene::new(Backend::Fleet(1), Some(storage), Some(point)).await;
+        scene.launch_failing(point).await;
         let accepted = scene.request(None).await;
         eventually("the worker is at its fail point", || async {
             scene.fleet.is_stopped("worker-1")
@@ -202,6 +214,6 @@ async fn a_cancelled_large_file_leaves_nothing() {
         eventually("nothing is left", || async { storage.list().await.is_empty() }).await;
         scene.has_no_pieces().await;
         assert_eq!(scene.api.status(&accepted.prefix).await["state"], "cancelled");
-        scene.fleet.close().await;
     }
+    scene.fleet.close().await;
 }

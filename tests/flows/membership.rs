@@ -265,11 +265,8 @@ async fn users_still_in_the_log_are_not_exported() {
     let accepted = api.export(&json!({ "fields_to_export": ["external_id"] })).await;
     eventually("the export is planned", || async { fleet.is_stopped("worker-1") }).await;
     fleet.launch_roles("worker-2", "ingest").await;
-    let database = fleet.database_url();
-    eventually("all are there", || async {
-        stores::count(&database, "SELECT count(*) FROM users").await == 226
-    })
-    .await;
+    let users = "SELECT count(*) FROM users";
+    stores::wait_for_count(&fleet.database_url(), users, |count| count == 226).await;
     fleet.resume("worker-1");
     let status = api.done(&accepted.prefix).await;
     assert_eq!(status["users"]["total"], 26, "{status}");

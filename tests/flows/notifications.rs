@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::support::callbacks::verified;
-use crate::support::fleet::{Backend, Fleet};
+use crate::support::fleet::{Backend, Fleet, notice_lost_workers};
 use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::receiver::{Received, Receiver, ScriptedResponse};
 use crate::support::scripted_relay::{AcceptedEmail, Action, ScriptedRelay, Step};
@@ -53,7 +53,7 @@ impl Scene {
             ("LONGSHORE_WORKER__LEASE_MS", "1000".to_owned()),
             ("LONGSHORE_WORKER__DRAIN_SECONDS", "2".to_owned()),
         ];
-        let mut fleet = Fleet::prepare(backend, &settings, |_| {}).await;
+        let mut fleet = Fleet::prepare(backend, &settings, notice_lost_workers).await;
         let place = TestStorage::s3().await;
         let proxy = Proxy::to(place.endpoint()).await;
         let receiver = Receiver::start([]).await;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::support::api::ALL_FIELDS;
-use crate::support::fleet::{Backend, Fleet};
+use crate::support::fleet::{Backend, Fleet, notice_lost_workers};
 use crate::support::http_proxy::{ChooseFault, HttpProxy, NO_FAULT, ProxyFault};
 use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::receiver::{Receiver, ScriptedResponse};
@@ -37,7 +37,7 @@ async fn exports_of_every_end(backend: Backend, worker: &str, built: TestStorage
     let place = TestStorage::s3().await;
     let http_proxy = HttpProxy::start(place.endpoint(), NO_FAULT).await;
     let proxy = Proxy::to(&http_proxy.endpoint()).await;
-    let mut fleet = Fleet::start(backend, &settings(&built)).await;
+    let mut fleet = Fleet::start_with(backend, &settings(&built), notice_lost_workers).await;
     let workspaces = [
         WorkspaceFile::new("own").with_storage(&place.at(&proxy.endpoint())),
         WorkspaceFile::new("url"),

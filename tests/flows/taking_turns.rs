@@ -79,7 +79,7 @@ impl Scene {
     }
 
     async fn a_session_waits(&self) {
-        eventually("somebody waits", || async { self.count(WAITING).await > 0 }).await;
+        stores::wait_for_count(&self.fleet.database_url(), WAITING, |count| count > 0).await;
     }
 
     async fn users(&self) -> i64 {

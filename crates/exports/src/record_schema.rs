@@ -1,9 +1,11 @@
 //! Serves the JSON Schema of an export's lines.
 
+use std::sync::LazyLock;
+
 use axum::Json;
 use axum::http::{Method, StatusCode};
 use axum::routing::get;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 use super::api::TAG;
@@ -12,12 +14,8 @@ use gateway::{Operation, Routes};
 use proof::record;
 
 pub fn routes() -> Routes<App> {
-    let document = record::schema();
-    Routes::new().route(
-        record::SCHEMA_PATH,
-        get(async move || Json(document.clone())),
-        [describe()],
-    )
+    static SCHEMA: LazyLock<Schema> = LazyLock::new(record::schema);
+    Routes::new().route(record::SCHEMA_PATH, get(async || Json(&*SCHEMA)), [describe()])
 }
 
 /// A JSON Schema.

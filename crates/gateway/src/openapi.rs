@@ -1,6 +1,6 @@
 //! The API as OpenAPI: `GET /openapi.json` (3.1) for validators and tests, `GET /openapi-3.0.json`
-//! for code generators, `GET /docs` for people, and `GET /`, which names these. The gateway generates
-//! the first one when it starts; `longshore reference` converts that to the second one, which is built
+//! for code generators, `GET /docs` for people, and `GET /`, which names these. The first one is
+//! generated from the code; `longshore reference` converts that to the second one, which is built
 //! into the program.
 //!
 //! Each route is declared together with the description of its methods ([`Routes::route`]), so the
@@ -18,6 +18,9 @@ mod page;
 mod samples;
 mod webhook;
 
+use std::sync::{Arc, LazyLock};
+
+use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::routing::{MethodRouter, get};
@@ -29,10 +32,14 @@ pub use access::Access;
 pub use operation::{Operation, Tag};
 pub use webhook::{SENT_TO_OTHERS, Webhook};
 
+use crate::app::App;
 use crate::coding::Static;
 use runtime::config::Config;
 
 const TAG: Tag = Tag { name: "This document", about: "This description of the API." };
+
+/// A document that its first request creates: this takes long, and most processes never serve it.
+type LazyDocument = LazyLock<Static, Box<dyn FnOnce() -> Static + Send>>;
 
 /// Routes, each with its operations. Their handlers have the state `S`, the `App` of their layer.
 pub struct Routes<S = ()> {
@@ -112,53 +119,62 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
 }
 
 impl Routes {
-    /// Adds the routes that serve the description of all routes, including themselves.
+    /// The router, with the routes that serve the description of all routes, including themselves.
     /// `openapi_30` is the stored description as OpenAPI 3.0, with default settings.
-    pub fn documented(self, config: &Config, openapi_30: &str) -> Self {
-        let document = self.document(config);
-        let openapi_30 = with_settings(openapi_30, &document);
-        self.merge(own_routes(document.to_string(), openapi_30.to_string(), config))
+    pub fn documented(self, app: &App, openapi_30: &'static str) -> Router {
+        let described = Self { router: Router::new(), ..self };
+        let (config, config_30) = (app.config.clone(), app.config.clone());
+        let own = own_routes(
+            lazy_json(move || described.document(&config)),
+            lazy_json(move || with_settings(openapi_30, &config_30)),
+            &app.config,
+        );
+        self.router.merge(own.with_app(Some(app)).router)
     }
 
     /// The document of [`documented`](Self::documented).
     pub fn document(&self, config: &Config) -> Value {
-        let own = own_routes(String::new(), String::new(), config).operations;
+        let unused = || lazy_json(|| Value::Null);
+        let own = own_routes(unused(), unused(), config).operations;
         document::document(self.operations.iter().chain(&own), &self.webhooks, config)
     }
 }
 
 /// The stored document with what the settings change in it: the address of the server, and the
 /// limits in the introduction.
-fn with_settings(openapi_30: &str, document: &Value) -> Value {
+fn with_settings(openapi_30: &str, config: &Config) -> Value {
     let mut openapi_30: Value = serde_json::from_str(openapi_30).expect("a generated file");
-    openapi_30["servers"] = document["servers"].clone();
-    openapi_30["info"]["description"] = document["info"]["description"].clone();
+    openapi_30["servers"] = document::servers(config);
+    openapi_30["info"]["description"] = introduction::introduction(config).into();
     openapi_30
 }
 
+fn lazy_json(create: impl FnOnce() -> Value + Send + 'static) -> LazyDocument {
+    LazyLock::new(Box::new(|| Static::new("application/json", create().to_string())))
+}
+
+fn serve_document(document: LazyDocument) -> MethodRouter<App> {
+    let document = Arc::new(document);
+    get(async move |State(app): State<App>, headers: HeaderMap| {
+        let created = LazyLock::get(&document);
+        let text = created.unwrap_or_else(|| app.cores.compute_here(|| LazyLock::force(&document)));
+        let deny_all = HeaderValue::from_static("default-src 'none'");
+        ([(CONTENT_SECURITY_POLICY, deny_all)], text.response(&headers))
+    })
+}
+
 /// The routes that serve the document in both versions, the page that shows it, and the front page.
-fn own_routes(document: String, openapi_30: String, config: &Config) -> Routes {
+fn own_routes(document: LazyDocument, openapi_30: LazyDocument, config: &Config) -> Routes<App> {
     let serve = |text: Static, name: HeaderName, value: HeaderValue| {
         let header = [(name, value)];
         get(async move |headers: HeaderMap| (header, text.response(&headers)))
     };
-    let deny_all = HeaderValue::from_static("default-src 'none'");
-    let json = Static::new("application/json", document);
-    let json_30 = Static::new("application/json", openapi_30);
     let html = Static::new("text/html; charset=utf-8", page::html());
     let script = Static::compressed("text/javascript; charset=utf-8", page::SCRIPT_GZIP);
     Routes::new()
         .route("/", front_page::route(config.ops.listen), [front_page::operation()])
-        .route(
-            "/openapi.json",
-            serve(json, CONTENT_SECURITY_POLICY, deny_all.clone()),
-            [document_operation()],
-        )
-        .route(
-            "/openapi-3.0.json",
-            serve(json_30, CONTENT_SECURITY_POLICY, deny_all),
-            [document_30_operation()],
-        )
+        .route("/openapi.json", serve_document(document), [document_operation()])
+        .route("/openapi-3.0.json", serve_document(openapi_30), [document_30_operation()])
         .route("/docs", serve(html, CONTENT_SECURITY_POLICY, page::policy()), [page_operation()])
         .route(
             &page::script_path(),

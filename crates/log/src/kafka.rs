@@ -30,6 +30,9 @@ const REQUEST_ID: &str = "request_id";
 /// The largest batch that brokers accept: a message of the largest size, and Kafka's overhead.
 const MAX_BATCH_BYTES: usize = MAX_MESSAGE_BYTES + (16 << 10);
 
+/// Time limit of a broker's response that shows whether Kafka is available; two are asked.
+const CHECK_TIMEOUT: Duration = Duration::from_millis(900);
+
 /// The log in Kafka. Cheap to clone.
 #[derive(Clone)]
 pub struct Kafka {
@@ -45,6 +48,7 @@ struct Settings {
     partitions: i32,
     replication: i32,
     timeout: Duration,
+    /// The operator's; see [`kafka_properties`](crate::message::Settings::kafka_properties).
     properties: BTreeMap<String, String>,
 }
 
@@ -93,7 +97,7 @@ impl Kafka {
             partitions: i32::try_from(log.partitions).unwrap_or(i32::MAX),
             replication: i32::from(log.replication),
             timeout: Duration::from_millis(log.append_timeout_ms.max(1)),
-            properties: log.kafka.clone(),
+            properties: log.kafka_properties().map_err(LogError::Settings)?,
         });
         let producer = Arc::new(Producer::new(settings.clone())?);
         Ok(Self { settings, producer })
@@ -114,7 +118,7 @@ impl Kafka {
     }
 
     pub(super) async fn topic_offsets(&self, topic: Topic) -> Result<TopicOffsets, LogError> {
-        topics::topic_offsets(&self.settings, topic).await
+        self.query(move |producer| producer.topic_offsets(topic)).await
     }
 
     pub(super) async fn trim(
@@ -133,6 +137,22 @@ impl Kafka {
 
     pub(super) async fn check(&self) -> Result<Vec<String>, LogError> {
         topics::check(&self.settings).await
+    }
+
+    pub(super) async fn check_writable(&self) -> Result<(), LogError> {
+        self.query(|producer| producer.check_response(CHECK_TIMEOUT)).await
+    }
+
+    /// Queries the cluster with the producer, which exists anyway: another client would have
+    /// threads and connections of its own.
+    async fn query<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Producer) -> Result<T, LogError> + Send + 'static,
+    ) -> Result<T, LogError> {
+        let producer = self.producer.clone();
+        tokio::task::spawn_blocking(move || query(&producer))
+            .await
+            .map_err(|error| LogError::Unavailable(error.to_string()))?
     }
 
     pub(super) async fn close(&self) {
@@ -215,5 +235,31 @@ impl ClientContext for Tracing {
 
     fn error(&self, error: KafkaError, reason: &str) {
         tracing::warn!(target: "librdkafka", %error, "{reason}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_alias_does_not_override_a_fixed_property() {
+        let names = ["request.required.acks", "metadata.broker.list", "delivery.timeout.ms"];
+        let log = crate::message::Settings {
+            url: "kafka://127.0.0.1:1".into(),
+            partitions: 1,
+            topic_prefix: "t.".into(),
+            replication: 1,
+            keep_days: 1,
+            append_timeout_ms: 1000,
+            kafka: names.map(|name| (name.to_owned(), "1".to_owned())).into(),
+        };
+        let kafka = Kafka::open(&log, &[]).unwrap();
+        let fixed = [("acks", "all"), ("message.timeout.ms", "1000")];
+        let client = kafka.settings.client(&[], &fixed);
+        assert!(names.iter().all(|name| client.get(name).is_none()));
+        assert_eq!(client.get("acks"), Some("all"));
+        assert_eq!(client.get("bootstrap.servers"), Some("127.0.0.1:1"));
+        assert_eq!(client.get("message.timeout.ms"), Some("1000"));
     }
 }

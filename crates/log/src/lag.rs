@@ -71,8 +71,8 @@ impl PartitionLag {
     }
 }
 
-/// Sorts partitions for people: the stopped ones first, then the furthest behind; otherwise they stay
-/// in their order.
+/// Sorts partitions for people: the stopped ones first, then the furthest behind; otherwise they
+/// stay in their order.
 pub fn sort_by_urgency(partitions: &mut [PartitionLag]) {
     // None for stopped ones.
     partitions.sort_by_key(|lag| lag.behind().map(Reverse));

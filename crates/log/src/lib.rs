@@ -17,9 +17,9 @@
 //! order, in [`Batch`]es. The consumers of a group share the partitions; each group gets every
 //! message.
 //!
-//! It promises: an appended message is durable, and follows those of its key that were durable before
-//! its append began. A group's [`offsets`] are in the store and move in the transaction that applies the messages: so each
-//! message is applied exactly once.
+//! It promises: an appended message is durable, and follows those of its key that were durable
+//! before its append began. A group's [`offsets`] are in the store and move in the transaction that
+//! applies the messages: so each message is applied exactly once.
 //!
 //! Start with [`Log::append`] and [`Consumer::next`].
 
@@ -39,7 +39,7 @@ mod partitions;
 pub mod payload;
 
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use metrics::{Counter, Histogram};
@@ -58,17 +58,28 @@ pub use payload::PayloadError;
 use self::offsets::GroupOffset;
 use store::Store;
 
-/// The metrics of appends. A look-up by label takes longer than recording, so each is kept from the
-/// first append on. Before that, the recorder must be installed.
+/// The metrics of a log's appends. A look-up by label takes longer than recording, so each is
+/// created once, by the first append with its outcome. The recorder must be installed before.
 struct AppendMetrics {
+    ok: LazyLock<OutcomeMetrics>,
+    error: LazyLock<OutcomeMetrics>,
+}
+
+struct OutcomeMetrics {
     seconds: Histogram,
     messages: Counter,
 }
 
-static APPENDED: LazyLock<AppendMetrics> = LazyLock::new(|| AppendMetrics::new("ok"));
-static FAILED: LazyLock<AppendMetrics> = LazyLock::new(|| AppendMetrics::new("error"));
+impl Default for AppendMetrics {
+    fn default() -> Self {
+        Self {
+            ok: LazyLock::new(|| OutcomeMetrics::new("ok")),
+            error: LazyLock::new(|| OutcomeMetrics::new("error")),
+        }
+    }
+}
 
-impl AppendMetrics {
+impl OutcomeMetrics {
     fn new(outcome: &'static str) -> Self {
         Self {
             seconds: metrics::histogram!("longshore_log_append_seconds", "outcome" => outcome),
@@ -79,7 +90,13 @@ impl AppendMetrics {
 
 /// The log. Cheap to clone.
 #[derive(Clone)]
-pub enum Log {
+pub struct Log {
+    backend: Backend,
+    metrics: Arc<AppendMetrics>,
+}
+
+#[derive(Clone)]
+enum Backend {
     Embedded(embedded::Embedded),
     Kafka(kafka::Kafka),
 }
@@ -92,37 +109,43 @@ impl Log {
         data: &Path,
         topics: &'static [Topic],
     ) -> Result<Self, LogError> {
-        if settings.url == "embedded" {
-            Ok(Self::Embedded(embedded::Embedded::open(settings, data, topics).await?))
+        let backend = if settings.url == "embedded" {
+            Backend::Embedded(embedded::Embedded::open(settings, data, topics).await?)
         } else {
-            Ok(Self::Kafka(kafka::Kafka::open(settings, topics)?))
-        }
+            Backend::Kafka(kafka::Kafka::open(settings, topics)?)
+        };
+        Ok(Self { backend, metrics: Arc::default() })
+    }
+
+    /// Whether it is in a file of its own, not in Kafka.
+    pub fn is_embedded(&self) -> bool {
+        matches!(self.backend, Backend::Embedded(_))
     }
 
     /// Creates the missing topics (`migrate`), and waits until they are usable. Safe to run from
     /// many processes. Returns a message for the operator, if needed.
     pub async fn create_topics(&self) -> Result<Option<String>, LogError> {
-        match self {
+        match &self.backend {
             // Opening has already created everything.
-            Self::Embedded(_) => Ok(None),
-            Self::Kafka(kafka) => kafka.create_topics().await,
+            Backend::Embedded(_) => Ok(None),
+            Backend::Kafka(kafka) => kafka.create_topics().await,
         }
     }
 
     /// The problems of the topics, one per line (`doctor`).
     pub async fn check(&self) -> Result<Vec<String>, LogError> {
-        match self {
-            Self::Embedded(embedded) => embedded.check().await,
-            Self::Kafka(kafka) => kafka.check().await,
+        match &self.backend {
+            Backend::Embedded(embedded) => embedded.check().await,
+            Backend::Kafka(kafka) => kafka.check().await,
         }
     }
 
-    /// Whether messages can be appended: writes to the embedded log, and asks Kafka about the
-    /// topics.
+    /// Whether messages can be appended: writes to the embedded log, or waits for a response of
+    /// Kafka, for two seconds at most.
     pub async fn check_writable(&self) -> Result<(), LogError> {
-        match self {
-            Self::Embedded(embedded) => embedded.check_writable().await,
-            Self::Kafka(kafka) => kafka.check().await.map(drop),
+        match &self.backend {
+            Backend::Embedded(embedded) => embedded.check_writable().await,
+            Backend::Kafka(kafka) => kafka.check_writable().await,
         }
     }
 
@@ -141,11 +164,11 @@ impl Log {
         }
         let count = messages.len() as u64;
         let began = Instant::now();
-        let result = match self {
-            Self::Embedded(embedded) => embedded.append(messages).await,
-            Self::Kafka(kafka) => kafka.append(messages).await,
+        let result = match &self.backend {
+            Backend::Embedded(embedded) => embedded.append(messages).await,
+            Backend::Kafka(kafka) => kafka.append(messages).await,
         };
-        let metrics = if result.is_ok() { &APPENDED } else { &FAILED };
+        let metrics = if result.is_ok() { &self.metrics.ok } else { &self.metrics.error };
         metrics.seconds.record(began.elapsed());
         metrics.messages.increment(count);
         result
@@ -162,17 +185,17 @@ impl Log {
         store: &Store,
         limits: Limits,
     ) -> Result<(Consumer, ConsumerStatus), LogError> {
-        match self {
-            Self::Embedded(embedded) => embedded.batches(group, topic, store, limits),
-            Self::Kafka(kafka) => kafka.batches(group, topic, store, limits),
+        match &self.backend {
+            Backend::Embedded(embedded) => embedded.batches(group, topic, store, limits),
+            Backend::Kafka(kafka) => kafka.batches(group, topic, store, limits),
         }
     }
 
     /// A topic's content in the log.
     pub async fn topic_offsets(&self, topic: Topic) -> Result<TopicOffsets, LogError> {
-        match self {
-            Self::Embedded(embedded) => embedded.topic_offsets(topic).await,
-            Self::Kafka(kafka) => kafka.topic_offsets(topic).await,
+        match &self.backend {
+            Backend::Embedded(embedded) => embedded.topic_offsets(topic).await,
+            Backend::Kafka(kafka) => kafka.topic_offsets(topic).await,
         }
     }
 
@@ -187,17 +210,17 @@ impl Log {
         positions: &[GroupOffset],
         before: i64,
     ) -> Result<u64, LogError> {
-        match self {
-            Self::Embedded(_) => Ok(0),
-            Self::Kafka(kafka) => kafka.trim(group, topic, positions, before).await,
+        match &self.backend {
+            Backend::Embedded(_) => Ok(0),
+            Backend::Kafka(kafka) => kafka.trim(group, topic, positions, before).await,
         }
     }
 
     /// Stores done work and closes; later appends fail.
     pub async fn close(&self) {
-        match self {
-            Self::Embedded(embedded) => embedded.close().await,
-            Self::Kafka(kafka) => kafka.close().await,
+        match &self.backend {
+            Backend::Embedded(embedded) => embedded.close().await,
+            Backend::Kafka(kafka) => kafka.close().await,
         }
     }
 }

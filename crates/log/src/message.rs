@@ -61,6 +61,45 @@ pub struct Settings {
     pub kafka: BTreeMap<String, String>,
 }
 
+/// Properties that librdkafka accepts under another name, each with the one that is used here.
+const ALIASES: &[(&str, &str)] = &[
+    ("compression.type", "compression.codec"),
+    ("delivery.timeout.ms", "message.timeout.ms"),
+    ("fetch.message.max.bytes", "max.partition.fetch.bytes"),
+    ("max.in.flight.requests.per.connection", "max.in.flight"),
+    ("message.send.max.retries", "retries"),
+    ("metadata.broker.list", "bootstrap.servers"),
+    ("queue.buffering.max.ms", "linger.ms"),
+    ("request.required.acks", "acks"),
+    ("sasl.mechanisms", "sasl.mechanism"),
+    ("sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.id"),
+    ("sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
+    ("topic.acks", "acks"),
+    ("topic.auto.offset.reset", "auto.offset.reset"),
+    ("topic.delivery.timeout.ms", "message.timeout.ms"),
+    ("topic.message.timeout.ms", "message.timeout.ms"),
+    ("topic.request.required.acks", "acks"),
+];
+
+impl Settings {
+    /// The librdkafka properties, with one name for each: librdkafka would apply the values of two
+    /// names in a random order. The error names a property that is set under two names.
+    pub fn kafka_properties(&self) -> Result<BTreeMap<String, String>, String> {
+        let mut properties = BTreeMap::new();
+        for (name, value) in &self.kafka {
+            let alias = ALIASES.iter().find(|(alias, _)| *alias == name.as_str());
+            let used = alias.map_or(name.as_str(), |(_, used)| *used);
+            if properties.insert(used.to_owned(), value.clone()).is_some() {
+                return Err(format!(
+                    "log.kafka sets {used} twice, because librdkafka has two names for it: remove \
+                     one"
+                ));
+            }
+        }
+        Ok(properties)
+    }
+}
+
 /// A message to append.
 #[derive(Clone, Debug)]
 pub struct NewMessage {

@@ -56,8 +56,8 @@ pub async fn position(
     .bind(group).bind(topic.name()).bind(partition).fetch_optional(c).await?))
 }
 
-/// The positions of `group` in the partitions of `topic_offsets`; new ones start at the oldest message in
-/// the log.
+/// The positions of `group` in the partitions of `topic_offsets`; new ones start at the oldest
+/// message in the log.
 pub(super) async fn begin(
     store: &Store,
     group: &str,

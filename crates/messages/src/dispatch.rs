@@ -74,6 +74,7 @@ use runtime::kinds;
 use store::claims::{self, Job};
 use store::{StoreError, Tx};
 
+pub use crate::message_outcome::{MessageOutcome, OutcomeFilter};
 pub use ending::cancel;
 pub use error::DispatchError;
 pub use explain::{Explanation, WhyNot, explain};
@@ -87,7 +88,7 @@ pub use plan::{give_up as give_up_plan, plan};
 pub use report::{Report, store_reports};
 pub use report_rows::{Receipt, receipts, sent_at};
 pub use rows::shown_state;
-pub use state::{MessageOutcome, OutcomeFilter, State};
+pub use state::State;
 pub use uncertain_rows::MAY_HAVE_BEEN_SENT;
 
 /// Limits that all dispatches of a process share.

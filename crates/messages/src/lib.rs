@@ -10,6 +10,7 @@
 //! | [`app`] | the state of this layer: connections to relays, cards to store, caches of external data |
 //! | [`request`], [`recipient`], [`when`] | requests that send now or later, checked; their listed users and their time |
 //! | [`order`] | an accepted request: the messages and their users, in the log and in a dispatch's row |
+//! | `message_outcome` | the outcomes of messages, and which of them are selected |
 //! | [`dispatch`] | sends an order to its users, in parts |
 //! | [`waves`] | the moments of a send at local times |
 //! | [`content`], [`personalization`] | the message objects of the API; the names in their [templates](template) |
@@ -31,6 +32,7 @@ pub mod content;
 pub mod dispatch;
 pub mod external;
 pub mod live_activity;
+mod message_outcome;
 pub mod order;
 pub mod outgoing;
 pub mod personalization;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::Timing;
-use crate::dispatch::state::OutcomeFilter;
+use crate::message_outcome::OutcomeFilter;
 use kit::json::TreeObject;
 use store::documents::parsed_up_to;
 use store::{StoreError, text_enum};

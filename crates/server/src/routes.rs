@@ -1,5 +1,6 @@
 //! Every route of the API.
 
+use axum::Router;
 use content::{campaigns, catalogs, sms};
 use gateway::Routes;
 use sending::{inbound, schedules, transactional, user_messages};
@@ -37,7 +38,7 @@ pub fn routes(app: Option<&App>) -> Routes {
 }
 
 /// [`routes`], and those that serve their description.
-pub fn documented_routes(app: &App) -> Routes {
+pub fn documented_routes(app: &App) -> Router {
     let openapi_30 = include_str!("../../../docs/reference/openapi-3.0.json");
-    routes(Some(app)).documented(&app.config, openapi_30)
+    routes(Some(app)).documented(&app.gateway, openapi_30)
 }

@@ -92,23 +92,16 @@ impl CopyValue for &str {
     }
 }
 
-impl CopyValue for i16 {
-    fn write(&self, bytes: &mut Vec<u8>) {
-        self.to_be_bytes().as_slice().write(bytes);
-    }
+macro_rules! copy_integers {
+    ($($integer:ty),+) => {
+        $(impl CopyValue for $integer {
+            fn write(&self, bytes: &mut Vec<u8>) {
+                self.to_be_bytes().as_slice().write(bytes);
+            }
+        })+
+    };
 }
-
-impl CopyValue for i32 {
-    fn write(&self, bytes: &mut Vec<u8>) {
-        self.to_be_bytes().as_slice().write(bytes);
-    }
-}
-
-impl CopyValue for i64 {
-    fn write(&self, bytes: &mut Vec<u8>) {
-        self.to_be_bytes().as_slice().write(bytes);
-    }
-}
+copy_integers!(i16, i32, i64);
 
 impl CopyValue for Uuid {
     fn write(&self, bytes: &mut Vec<u8>) {

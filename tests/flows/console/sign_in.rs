@@ -9,9 +9,8 @@ use tokio::net::TcpStream;
 
 use crate::support::WorkspaceFile;
 use crate::support::console::{self, Browser, token};
-use crate::support::eventually;
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::stores::{count, execute};
+use crate::support::stores::{count, execute, wait_for_count};
 
 const COOKIE: &str = "longshore_console";
 
@@ -100,7 +99,7 @@ async fn links_and_sessions_expire() {
         assert_eq!(count(&url, used_again).await, 0);
     }
     assert_eq!(browser.get("/").await.status, 200);
-    eventually("the use is stored", || async { count(&url, used_again).await == 1 }).await;
+    wait_for_count(&url, used_again, |count| count == 1).await;
     fleet.close().await;
 }
 

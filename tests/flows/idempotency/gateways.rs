@@ -215,8 +215,7 @@ async fn a_gateway_that_lost_its_lease_appends_nothing() {
     let database = scene.fleet.database_url();
     let expired = "SELECT count(*) FROM idempotency_claims
                    WHERE leased_until < CAST(unixepoch('subsec') * 1000 AS INTEGER)";
-    eventually("the lease is over", || async { stores::count(&database, expired).await == 1 })
-        .await;
+    stores::wait_for_count(&database, expired, |count| count == 1).await;
     scene.fleet.resume(scene.gateway);
     call.await.unwrap().refuses(409, "still in progress");
     assert!(scene.ends_whole().await.iter().all(|times| *times == 1));
@@ -261,10 +260,8 @@ async fn without_the_log_on_kafka() {
 async fn hangs_up(scene: &Scene) {
     let database = scene.fleet.database_url();
     let call = tokio::spawn(scene.request().send());
-    eventually("the call is under way", || async {
-        stores::count(&database, "SELECT count(*) FROM idempotency_claims").await == 1
-    })
-    .await;
+    let claims = "SELECT count(*) FROM idempotency_claims";
+    stores::wait_for_count(&database, claims, |count| count == 1).await;
     call.abort();
     assert!(call.await.is_err_and(|error| error.is_cancelled()), "an answer");
 }

@@ -6,6 +6,7 @@ use log::{Limits, LogError};
 use longshore::topics;
 
 use super::*;
+use crate::support::eventually;
 use crate::support::stores::TestStore;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -21,6 +22,36 @@ async fn appends_without_a_broker_time_out() {
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
     let lines = log.check().await.unwrap().join("\n");
     assert!(lines.contains("cannot reach broker 127.0.0.1:9"), "{lines}");
+    let (writable, offsets) =
+        tokio::join!(log.check_writable(), log.topic_offsets(topics::TRACKING));
+    for error in [writable.unwrap_err(), offsets.unwrap_err()] {
+        assert!(matches!(error, LogError::Unavailable(_)), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_an_existing_topic_has_offsets() {
+    let mut place = Place::kafka();
+    let log = longshore::app::open_log(&place.config).await.unwrap();
+    for _ in 0..2 {
+        let error = log.topic_offsets(topics::TRACKING).await.unwrap_err();
+        assert!(error.to_string().contains("longshore migrate"), "{error}");
+    }
+    log.create_topics().await.unwrap();
+    log.append(numbered("a", 3)).await.unwrap();
+    eventually("every partition has a leader", async || {
+        let offsets = log.topic_offsets(topics::TRACKING).await;
+        offsets.is_ok_and(|offsets| {
+            let ends = offsets.ranges.iter().map(|range| range.end);
+            ends.len() == 4 && ends.sum::<i64>() == 3
+        })
+    })
+    .await;
+    // A missing partition is an error, too.
+    place.config.log.partitions = 5;
+    let log = longshore::app::open_log(&place.config).await.unwrap();
+    let error = log.topic_offsets(topics::TRACKING).await.unwrap_err();
+    assert!(matches!(error, LogError::Unavailable(_)), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -154,7 +154,7 @@ async fn refuse_outcomes(backend: Backend, trigger: &[&str]) -> (Sending, String
     assert_eq!(sent.status, 201, "{sent:?}");
     let dispatch = sent.body["dispatch_id"].as_str().expect("a dispatch_id").to_owned();
     let marked = "SELECT count(*) FROM messages WHERE reason IS NOT NULL";
-    eventually("the messages are marked", || async { sending.count(marked).await == 2 }).await;
+    sending.wait_for_count(marked, |count| count == 2).await;
     (sending, dispatch)
 }
 

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::support::fleet::{Backend, Fleet};
+use crate::support::fleet::{Backend, Fleet, notice_lost_workers};
 use crate::support::receiver::{Receiver, ScriptedResponse};
-use crate::support::{Api, WorkspaceFile, eventually, killed};
+use crate::support::{Api, WorkspaceFile, eventually, killed, stores};
 
 const CAMPAIGN: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a71";
 const SEGMENT: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a72";
@@ -34,7 +34,7 @@ struct Scene {
 impl Scene {
     /// `failing` is a process and its fail points.
     async fn new(backend: Backend, failing: Option<(&str, &str)>) -> Self {
-        let mut fleet = Fleet::prepare(backend, &settings(), |_| {}).await;
+        let mut fleet = Fleet::prepare(backend, &settings(), notice_lost_workers).await;
         let receiver = Receiver::start([]).await;
         let audience = json!({ "custom_attribute": {
             "custom_attribute_name": "number", "comparison": "exists",
@@ -75,13 +75,15 @@ impl Scene {
         serde_json::from_slice(&output.stdout).ok()
     }
 
+    /// Waits until exactly one dispatch is done.
+    async fn one_is_done(&self) {
+        let done = "SELECT count(*) FROM dispatches WHERE state = 'done'";
+        stores::wait_for_count(&self.fleet.database_url(), done, |count| count == 1).await;
+    }
+
     /// Every user's message was taken under one id of its own, and counts once.
     async fn is_whole(&self, dispatch: &str, users: &BTreeSet<String>) {
-        eventually("all is sent", || async {
-            let shown = self.shown(dispatch).await;
-            shown.is_some_and(|shown| shown["state"] == "done")
-        })
-        .await;
+        self.one_is_done().await;
         let mut ids: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for request in self.receiver.received() {
             let user = String::from_utf8(request.body.to_vec()).expect("UTF-8");
@@ -91,8 +93,8 @@ impl Scene {
         assert!(ids.values().all(|ids| ids.len() == 1), "{ids:?}");
         let shown = self.shown(dispatch).await.expect("it is shown");
         assert_eq!(
-            (&shown["sent"], &shown["waiting"]),
-            (&json!(users.len()), &json!(0)),
+            (&shown["state"], &shown["sent"], &shown["waiting"]),
+            (&json!("done"), &json!(users.len()), &json!(0)),
             "{shown}"
         );
         assert_eq!(shown["note"], Value::Null, "{shown}");
@@ -180,10 +182,8 @@ async fn a_stalled_worker_sends_nothing_of_a_cancelled_send() {
     scene.fleet.resume("worker-1");
     // Once it has sent another one, it has decided about the first.
     let other = scene.send(json!({ "broadcast": true, "segment_id": SEGMENT })).await;
-    eventually("another one is sent", || async {
-        scene.shown(&other).await.is_some_and(|shown| shown["state"] == "done")
-    })
-    .await;
+    scene.one_is_done().await;
+    assert_eq!(scene.shown(&other).await.expect("a dispatch")["state"], "done");
     scene.fleet.terminate("worker-1").await;
     let shown = scene.shown(&dispatch).await.expect("a dispatch");
     assert_eq!(scene.receiver.received().len(), arrived + everybody().len(), "{shown}");

@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::Receiver;
-use crate::support::{Api, WorkspaceFile, eventually, open_work, stores};
+use crate::support::{Api, WorkspaceFile, open_work, stores};
 
 const SEND: &str = "/messages/send";
 const PREVIEW: &str = "/templates/preview";
@@ -214,10 +214,8 @@ impl World {
 
     async fn wait_until_idle(&self, sends: i64) {
         let ended = "SELECT count(*) FROM dispatches WHERE finished_at IS NOT NULL";
-        eventually("every send has ended", || async {
-            stores::count(&self.fleet.database_url(), ended).await == sends
-        })
-        .await;
+        let database = self.fleet.database_url();
+        stores::wait_for_count(&database, ended, |count| count == sends).await;
         open_work::wait_until_done(&self.fleet).await;
     }
 

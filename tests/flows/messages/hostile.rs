@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::api::{ApiResponse as Response, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::{Receiver, ScriptedResponse};
-use crate::support::{Api, WorkspaceFile, eventually, open_work, stores};
+use crate::support::{Api, WorkspaceFile, open_work, stores};
 
 const SEND: &str = "/messages/send";
 
@@ -78,7 +78,8 @@ impl World {
     async fn wait_until_idle(&self) {
         let ended = "SELECT count(*) FROM dispatches WHERE finished_at IS NOT NULL";
         let all = self.taken.load(Ordering::SeqCst);
-        eventually("every send has ended", || async { self.count(ended).await == all }).await;
+        let database = self.fleet.database_url();
+        stores::wait_for_count(&database, ended, |count| count == all).await;
         open_work::wait_until_done(&self.fleet).await;
     }
 }
@@ -233,7 +234,7 @@ async fn users_erased_while_a_message_waits_receive_nothing() {
     world.receiver.script(vec![ScriptedResponse::Status(503); 400]);
     world.send(named(&["u0", "u1"]), "{{${external_id}}}").await;
     let waiting = "SELECT count(*) FROM messages WHERE state = 'waiting'";
-    eventually("both wait", || async { world.count(waiting).await == 2 }).await;
+    stores::wait_for_count(&world.fleet.database_url(), waiting, |count| count == 2).await;
     world.fleet.run(&["users", "delete", "u0", "--workspace", "acme"]).await;
     let before = world.texts().iter().filter(|text| *text == "u0").count();
     world.receiver.clear_script();

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::sending::{Sending, from_now, message};
-use crate::support::eventually;
 use crate::support::fleet::Backend;
 
 const BOUGHT_LARGE: &str = "cccc0000-0000-4000-8000-000000000001";
@@ -111,9 +110,9 @@ async fn is_sent_to(backend: Backend) {
     assert_eq!(answer.status, 201, "{answer:?}");
     let started = "SELECT count(*) FROM messages WHERE channel = 'live_activity'
                    AND state = 'sent'";
-    eventually("it is started", || async { sending.count(started).await == 1 }).await;
+    sending.wait_for_count(started, |count| count == 1).await;
     sending.all_ended().await;
     let failed = "SELECT count(*) FROM dispatches WHERE state <> 'done'";
-    eventually("all are done", || async { sending.count(failed).await == 0 }).await;
+    sending.wait_for_count(failed, |count| count == 0).await;
     sending.fleet.close().await;
 }

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::dispatches_api;
-use crate::support::fleet::{Backend, Fleet};
+use crate::support::fleet::{Backend, Fleet, notice_lost_workers};
 use crate::support::receiver::{Receiver, ScriptedResponse};
 use crate::support::{Api, WorkspaceFile, eventually, stores};
 
@@ -63,7 +63,7 @@ impl Sending {
         for (name, value) in more(&receiver) {
             workspace = workspace.with(name, value);
         }
-        let fleet = Fleet::start(backend, settings).await;
+        let fleet = Fleet::start_with(backend, settings, notice_lost_workers).await;
         let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
         Self { fleet, api, receiver, workspace }
     }
@@ -162,11 +162,16 @@ impl Sending {
     pub async fn all_ended(&self) {
         let open = "SELECT (SELECT count(*) FROM dispatch_parts WHERE is_done = FALSE)
                          + (SELECT count(*) FROM dispatches WHERE plans_left > 0)";
-        eventually("everything is at its end", || async { self.count(open).await == 0 }).await;
+        self.wait_for_count(open, |count| count == 0).await;
     }
 
     pub async fn count(&self, sql: &'static str) -> i64 {
         stores::count(&self.fleet.database_url(), sql).await
+    }
+
+    /// Waits until the result of a `SELECT count(*)` is as expected.
+    pub async fn wait_for_count(&self, sql: &'static str, is_expected: impl Fn(i64) -> bool) {
+        stores::wait_for_count(&self.fleet.database_url(), sql, is_expected).await;
     }
 
     /// Runs a statement behind the program's back.

@@ -28,11 +28,9 @@ async fn start(backend: Backend, settings: &[(&str, String)]) -> Sending {
 async fn move_to(sending: &Sending, user: &str, zone: &str) {
     let body = json!({ "attributes": [{ "external_id": user, "time_zone": zone }] });
     assert_eq!(sending.api.post("/users/track", &body).await.status, 201);
-    eventually("the zone is changed", || async {
-        let shown = sending.fleet.run(&["users", "show", user, "--json"]).await;
-        shown.contains(zone)
-    })
-    .await;
+    sending.fleet.applied().await;
+    let shown = sending.fleet.run(&["users", "show", user, "--json"]).await;
+    assert!(shown.contains(zone), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,7 +84,7 @@ async fn each_zone_has_it_at_its_own_hour(backend: Backend) {
     assert!(sending.users().contains(&"honolulu".to_owned()));
     assert_eq!(sending.count("SELECT count(*) FROM dispatches").await, 1);
     let running = "SELECT count(*) FROM dispatches WHERE state <> 'done'";
-    eventually("its dispatch is done", || async { sending.count(running).await == 0 }).await;
+    sending.wait_for_count(running, |count| count == 0).await;
     assert_eq!(sending.delete(&id).await.0, 400);
     sending.fleet.close().await;
 }

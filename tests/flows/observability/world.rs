@@ -192,8 +192,7 @@ impl World {
         let over = "UPDATE deliveries SET retry_until = 0 WHERE state = 'pending'";
         stores::execute(&database, over).await;
         let given_up = "SELECT count(*) FROM deliveries WHERE state = 'given_up'";
-        eventually("it is given up", || async { stores::count(&database, given_up).await > 0 })
-            .await;
+        stores::wait_for_count(&database, given_up, |count| count > 0).await;
 
         let body = json!({ "fields_to_export": ["external_id"] });
         self.small.failed(&self.small.export(&body).await.prefix).await;

@@ -5,7 +5,8 @@ use serde_json::json;
 
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::postgres::OwnPostgres;
-use crate::support::{WorkspaceFile, eventually, stores};
+use crate::support::proxy::{Proxy, ProxyMode};
+use crate::support::{WorkspaceFile, eventually, servers, stores};
 
 /// The reason at `/readyz` and in `doctor`.
 const REASON: &str = "the database is read-only";
@@ -16,8 +17,12 @@ const PROCESSES: [&str; 2] = ["gateway", "worker-1"];
 async fn a_read_only_server_is_reported_and_needs_no_restart() {
     let postgres = OwnPostgres::start(&[]).await;
     let url = postgres.url();
-    let mut fleet = Fleet::start_with(Backend::Fleet(1), &[], |environment| {
+    let broker = Proxy::to_kafka(&servers::kafka()).await;
+    let settings = [("LONGSHORE_LOG__KAFKA__RECONNECT_BACKOFF_MAX_MS", "500".to_owned())];
+    let mut fleet = Fleet::start_with(Backend::Fleet(1), &settings, |environment| {
         environment.insert("LONGSHORE_DATABASE_URL".to_owned(), url.clone());
+        let log = format!("kafka://{}", broker.address());
+        environment.insert("LONGSHORE_LOG_URL".to_owned(), log);
     })
     .await;
     let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
@@ -31,6 +36,14 @@ async fn a_read_only_server_is_reported_and_needs_no_restart() {
         eventually(&format!("{name} reports it"), async || {
             let (status, text) = fleet.readiness(name).await;
             status == expected && text.contains(REASON)
+        })
+        .await;
+    }
+    // Without Kafka it accepts nothing.
+    for (way, expected) in [(ProxyMode::Refused, 503), (ProxyMode::Open, 200)] {
+        broker.set(way);
+        eventually(&format!("the gateway's status follows the broker: {way:?}"), async || {
+            fleet.readiness("gateway").await.0 == expected
         })
         .await;
     }

@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::process::{self, Process, free_port};
-use super::stores::Database;
+use super::stores::{Database, put_migrated_store};
 use super::temporary::Temporary;
 use super::{Api, WorkspaceFile, servers};
 
@@ -74,6 +74,15 @@ pub struct ProcessUsage {
     pub cpu: Duration,
     /// Lines printed.
     pub lines: usize,
+}
+
+/// Changes an environment so that Kafka soon notices a worker that was killed or stopped.
+pub fn notice_lost_workers(environment: &mut BTreeMap<String, String>) {
+    if environment.contains_key("LONGSHORE_LOG_URL") {
+        for (name, value) in [("SESSION_TIMEOUT_MS", "2000"), ("HEARTBEAT_INTERVAL_MS", "500")] {
+            environment.insert(format!("LONGSHORE_LOG__KAFKA__{name}"), value.to_owned());
+        }
+    }
 }
 
 /// Running processes that share an installation. Dropped, they are killed, and what they
@@ -137,6 +146,10 @@ impl Fleet {
         };
         let mut fleet = Self::new(backend, settings, database);
         change(&mut fleet.environment);
+        let config = fleet.config();
+        if config.database.url.is_none() {
+            put_migrated_store(&config.data).await;
+        }
         fleet.set_up().await;
         fleet
     }
@@ -368,15 +381,17 @@ impl Fleet {
     /// Ends all processes as an operator does, and checks that none of them ever printed a
     /// secret, or showed one in its metrics.
     pub async fn close(mut self) {
-        let names: Vec<String> = self.processes.keys().cloned().collect();
-        for name in names {
-            if self.process(&name).is_running() {
-                self.assert_no_secret_in(
-                    &format!("the metrics of {name}"),
-                    &self.metrics(&name).await,
-                );
-                self.terminate(&name).await;
-            }
+        let mut names: Vec<String> = self.processes.keys().cloned().collect();
+        names.retain(|name| self.process(name).is_running());
+        for name in &names {
+            self.assert_no_secret_in(&format!("the metrics of {name}"), &self.metrics(name).await);
+        }
+        // Side by side.
+        for name in &names {
+            self.process(name).signal("TERM");
+        }
+        for name in &names {
+            self.wait_until_terminated(name).await;
         }
         self.assert_no_secret_in("a log", &self.printed());
     }

@@ -98,6 +98,11 @@ impl Process {
     /// Sends SIGTERM and waits for the end.
     pub async fn terminate(&mut self) -> ExitStatus {
         self.signal("TERM");
+        self.wait_until_ended().await
+    }
+
+    /// Waits for the end after a SIGTERM.
+    pub async fn wait_until_ended(&mut self) -> ExitStatus {
         let since = Instant::now();
         loop {
             if let Some(status) = self.ended() {

@@ -87,7 +87,8 @@ impl Proxy {
 
     /// `server` is given the port that is listened at.
     async fn listen(server: impl FnOnce(u16) -> Server) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listener = bind(any_port).listen(BACKLOG).expect("a port");
         let address = listener.local_addr().expect("it is bound");
         let (mode, watched) = watch::channel(ProxyMode::Open);
         let server = Arc::new(server(address.port()));
@@ -125,6 +126,18 @@ impl Proxy {
     }
 }
 
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 1_024;
+
+/// A socket that several may bind to the same address.
+fn bind(address: SocketAddr) -> TcpSocket {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_reuseaddr(true).expect("an option of the socket");
+    socket.set_reuseport(true).expect("an option of the socket");
+    socket.bind(address).expect("the port");
+    socket
+}
+
 /// Takes connections until the proxy, and with it the sender, is gone.
 async fn accept(
     mut listener: TcpListener,
@@ -141,15 +154,14 @@ async fn accept(
             changed = mode.changed() => if changed.is_err() { return },
         }
         if *mode.borrow_and_update() == ProxyMode::Refused {
+            // Bound without listening, and before nothing listens, so that no other test gets the
+            // port.
+            let socket = bind(address);
             drop(listener);
-            // Bound without listening, so that no other test gets the port.
-            let socket = TcpSocket::new_v4().expect("a socket");
-            socket.set_reuseaddr(true).expect("an option of the socket");
-            socket.bind(address).expect("the same port");
             if mode.wait_for(|mode| *mode != ProxyMode::Refused).await.is_err() {
                 return;
             }
-            listener = socket.listen(1_024).expect("the same port");
+            listener = socket.listen(BACKLOG).expect("the same port");
         }
     }
 }

@@ -1,24 +1,26 @@
 //! A fresh store of each kind for a test.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::str::FromStr as _;
 use std::time::Duration;
 
+use kit::private;
 use kit::secrets::SecretKey;
 use longshore::config::Config;
 use longshore::setup::migrations::MIGRATIONS;
 use secrecy::ExposeSecret as _;
 use sha2::{Digest as _, Sha256};
 use sqlx::postgres::PgConnection;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection as _};
 use store::Store;
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 use uuid::Uuid;
 
 use super::files::{project, read};
-use super::servers;
 use super::temporary::Temporary;
+use super::{eventually, servers};
 
 /// A database of its own on the PostgreSQL server.
 pub struct Database {
@@ -85,6 +87,29 @@ async fn template() -> String {
     name
 }
 
+/// Puts an SQLite store with the schema into a data directory: copying it takes a fraction of the
+/// time of creating it.
+pub async fn put_migrated_store(data: &Path) {
+    static TEMPLATE: OnceCell<Vec<u8>> = OnceCell::const_new();
+    let template = TEMPLATE.get_or_init(sqlite_template).await;
+    private::directory(data).expect("the data directory");
+    let file = data.join("store.db");
+    private::database(&file).expect("a file");
+    std::fs::write(file, template).expect("the store is written");
+}
+
+/// The file of a closed SQLite store with this version's schema.
+async fn sqlite_template() -> Vec<u8> {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let config = Config { data: directory.path().to_owned(), ..Config::default() };
+    let store = longshore::app::connect(&config).await.expect("the store opens");
+    MIGRATIONS.run(&store).await.expect("the schema is made");
+    store.close().await;
+    let wal = directory.path().join("store.db-wal");
+    assert!(!wal.exists(), "all is in the one file");
+    std::fs::read(directory.path().join("store.db")).expect("the store is read")
+}
+
 /// A migrated store that is gone when this is dropped.
 pub struct TestStore {
     pub store: Store,
@@ -111,8 +136,10 @@ impl TestStore {
         config.database.url = database.as_ref().map(|database| database.url().into());
         config.secret_key = Some(SecretKey::generate().into());
         config.log.partitions = 4;
+        if database.is_none() {
+            put_migrated_store(directory.path()).await;
+        }
         let store = longshore::app::connect(&config).await.expect("the store opens");
-        MIGRATIONS.run(&store).await.expect("the schema is made");
         Self { store, config, _directory: directory, _database: database }
     }
 
@@ -144,41 +171,82 @@ impl TestStore {
     }
 }
 
-/// Runs one expression on a connection of its own to the database at an address.
-macro_rules! on_address {
-    ($url:expr, $pool:ident => $body:expr) => {
-        if $url.starts_with("postgres") {
-            let opened = sqlx::PgPool::connect($url).await.expect("PostgreSQL answers");
-            let $pool = &opened;
-            let result = $body;
-            opened.close().await;
-            result
-        } else {
-            let opened = open_file($url).await;
-            let $pool = &opened;
-            let result = $body;
-            opened.close().await;
-            result
+/// A connection to the database at an address, to look or to break something behind the program's
+/// back.
+pub enum DirectConnection {
+    Postgres(PgConnection),
+    Sqlite(SqliteConnection),
+}
+
+/// Runs one expression on a [`DirectConnection`], whichever database it is.
+macro_rules! on_connection {
+    ($connection:expr, $inner:ident => $body:expr) => {
+        match $connection {
+            DirectConnection::Postgres($inner) => $body,
+            DirectConnection::Sqlite($inner) => $body,
         }
     };
 }
 
-async fn open_file(url: &str) -> sqlx::SqlitePool {
-    let options = SqliteConnectOptions::from_str(url).expect("an address of SQLite");
-    let options = options.busy_timeout(Duration::from_secs(30));
-    let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await;
-    pool.expect("the file opens")
+impl DirectConnection {
+    pub async fn open(url: &str) -> Self {
+        if url.starts_with("postgres") {
+            let connection = PgConnection::connect(url).await;
+            return Self::Postgres(connection.expect("PostgreSQL answers"));
+        }
+        let options = SqliteConnectOptions::from_str(url).expect("an address of SQLite");
+        let options = options.busy_timeout(Duration::from_secs(30));
+        let connection = SqliteConnection::connect_with(&options).await;
+        Self::Sqlite(connection.expect("the file opens"))
+    }
+
+    /// Runs a statement; returns how many rows it changed.
+    pub async fn execute(&mut self, sql: &'static str) -> u64 {
+        on_connection!(self, connection => {
+            sqlx::query(sql).execute(connection).await.expect(sql).rows_affected()
+        })
+    }
+
+    /// The result of a `SELECT count(*)`.
+    pub async fn count(&mut self, sql: &'static str) -> i64 {
+        on_connection!(self, connection => {
+            sqlx::query_scalar(sql).fetch_one(connection).await.expect(sql)
+        })
+    }
+
+    /// Waits until the result of a `SELECT count(*)` is as expected.
+    pub async fn wait_for_count(&mut self, sql: &'static str, is_expected: impl Fn(i64) -> bool) {
+        let connection = Mutex::new(self);
+        eventually(sql, || async { is_expected(connection.lock().await.count(sql).await) }).await;
+    }
+
+    pub async fn close(self) {
+        on_connection!(self, connection => connection.close().await)
+            .expect("the connection is closed");
+    }
 }
 
-/// Runs a statement behind the program's back, on the database at an address; returns how many rows
-/// it changed.
+/// Runs a statement on a [`DirectConnection`] of its own; returns how many rows it changed.
 pub async fn execute(url: &str, sql: &'static str) -> u64 {
-    on_address!(url, pool => sqlx::query(sql).execute(pool).await.expect(sql).rows_affected())
+    let mut connection = DirectConnection::open(url).await;
+    let changed = connection.execute(sql).await;
+    connection.close().await;
+    changed
 }
 
-/// What a `SELECT count(*)` says there.
+/// The result of a `SELECT count(*)` there.
 pub async fn count(url: &str, sql: &'static str) -> i64 {
-    on_address!(url, pool => sqlx::query_scalar(sql).fetch_one(pool).await.expect(sql))
+    let mut connection = DirectConnection::open(url).await;
+    let count = connection.count(sql).await;
+    connection.close().await;
+    count
+}
+
+/// Waits until the result of a `SELECT count(*)` there is as expected.
+pub async fn wait_for_count(url: &str, sql: &'static str, is_expected: impl Fn(i64) -> bool) {
+    let mut connection = DirectConnection::open(url).await;
+    connection.wait_for_count(sql, is_expected).await;
+    connection.close().await;
 }
 
 /// Runs one expression on the connections of a [`Store`], whichever database it is.

@@ -200,7 +200,7 @@ async fn is_finished(backend: Backend) {
             "SELECT count(*) FROM claims
              WHERE kind NOT IN ('export_cleanup', 'activity_sweep', 'schedule')",
         ] {
-            eventually(sql, || async { stores::count(&database, sql).await == 0 }).await;
+            stores::wait_for_count(&database, sql, |count| count == 0).await;
         }
         check_sent(&receiver, &relay);
         check_users(&api).await;

@@ -131,12 +131,8 @@ impl Installed {
         self.app().config.database_url()
     }
 
-    pub async fn count(&self, sql: &'static str) -> i64 {
-        stores::count(&self.database_url(), sql).await
-    }
-
     async fn wait_for_count(&self, sql: &'static str, wanted: impl Fn(i64) -> bool) {
-        eventually(sql, || async { wanted(self.count(sql).await) }).await;
+        stores::wait_for_count(&self.database_url(), sql, wanted).await;
     }
 
     /// Works in this process until `done`.

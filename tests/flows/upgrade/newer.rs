@@ -67,10 +67,8 @@ async fn messages_wait(backend: Backend) {
     let users: Vec<Value> = (0..20).map(|n| json!({ "external_id": format!("u{n}") })).collect();
     let answer = api.post("/users/track", &json!({ "attributes": users })).await;
     assert_eq!(answer.status, 201, "{answer:?}");
-    eventually("users of other partitions are there", || async {
-        stores::count(&fleet.database_url(), "SELECT count(*) FROM users").await > 5
-    })
-    .await;
+    let users = "SELECT count(*) FROM users";
+    stores::wait_for_count(&fleet.database_url(), users, |count| count > 5).await;
     api.done(&api.export_all().await.prefix).await;
     log.close().await;
     fleet.close().await;

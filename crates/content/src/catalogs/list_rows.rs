@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use sqlx::AssertSqlSafe;
+
 use super::Catalog;
 use super::rows::catalog;
 use store::{StoreError, Tx, fetch_listed, from_row, on};
@@ -17,6 +19,8 @@ pub struct ListedCatalog {
     /// Whether the workspace file declares the catalog with a file of items.
     pub has_items_file: bool,
 }
+
+const COLUMNS: &str = "id, workspace_id, name, fields, items_hash IS NOT NULL";
 
 type ListedColumns = (i32, i32, String, String, bool);
 
@@ -34,11 +38,12 @@ pub async fn catalogs_from(
     from: &str,
     limit: i64,
 ) -> Result<Vec<ListedCatalog>, StoreError> {
-    on!(tx, c => sqlx::query_as::<_, ListedColumns>(
-        "SELECT id, workspace_id, name, fields, items_hash IS NOT NULL FROM catalogs
-         WHERE workspace_id = $1 AND name >= $2 ORDER BY name LIMIT $3",
-    )
-    .bind(workspace).bind(from).bind(limit).fetch_all(c).await?)
+    let sql = AssertSqlSafe(format!(
+        "SELECT {COLUMNS} FROM catalogs
+         WHERE workspace_id = $1 AND name >= $2 ORDER BY name LIMIT $3"
+    ));
+    on!(tx, c => sqlx::query_as::<_, ListedColumns>(sql)
+        .bind(workspace).bind(from).bind(limit).fetch_all(c).await?)
     .into_iter()
     .map(listed)
     .collect()
@@ -50,11 +55,11 @@ pub async fn find_catalog(
     workspace: i32,
     name: &str,
 ) -> Result<Option<ListedCatalog>, StoreError> {
-    on!(tx, c => sqlx::query_as::<_, ListedColumns>(
-        "SELECT id, workspace_id, name, fields, items_hash IS NOT NULL FROM catalogs
-         WHERE workspace_id = $1 AND name = $2",
-    )
-    .bind(workspace).bind(name).fetch_optional(c).await?)
+    let sql = AssertSqlSafe(format!(
+        "SELECT {COLUMNS} FROM catalogs WHERE workspace_id = $1 AND name = $2"
+    ));
+    on!(tx, c => sqlx::query_as::<_, ListedColumns>(sql)
+        .bind(workspace).bind(name).fetch_optional(c).await?)
     .map(listed)
     .transpose()
 }

@@ -62,7 +62,7 @@ pub(super) fn document<'a>(
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
             "description": introduction(config),
         },
-        "servers": [{ "url": base }],
+        "servers": servers(config),
         "tags": tags,
         "paths": paths,
         "webhooks": outgoing,
@@ -76,6 +76,11 @@ pub(super) fn document<'a>(
     });
     conditions::rewrite_schemas(&mut document);
     document
+}
+
+/// The address of the server.
+pub(super) fn servers(config: &Config) -> Value {
+    json!([{ "url": config.public_base() }])
 }
 
 fn security_schemes() -> Value {

@@ -41,7 +41,8 @@ impl LogFile {
         Ok(rows::fork(&self.pool).await?)
     }
 
-    /// The end of a partition when this log was forked from the log with that id; none if it was not.
+    /// The end of a partition when this log was forked from the log with that id; none if it was
+    /// not.
     pub async fn fork_end(
         &self,
         id: &str,

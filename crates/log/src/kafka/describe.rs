@@ -27,14 +27,15 @@ pub(super) fn topic_offsets<C: ClientContext>(
     topic: &str,
     partitions: impl IntoIterator<Item = i32>,
 ) -> Result<TopicOffsets, LogError> {
+    // The client also learns the current leaders from the response.
     let id = topic_id(client, topic)?;
     let ranges = partitions.into_iter().map(|partition| range(client, topic, partition, TIMEOUT));
     Ok(TopicOffsets { id, ranges: ranges.collect::<Result<_, LogError>>()? })
 }
 
-/// Like [`topic_offsets`], but only for the partitions whose offsets can be read. Each is requested right
-/// before the wait for its response. Partitions without a leader are skipped. If a leader does not
-/// respond, its other partitions are given up soon after the first.
+/// Like [`topic_offsets`], but only for the partitions whose offsets can be read. Each is requested
+/// right before the wait for its response. Partitions without a leader are skipped. If a leader
+/// does not respond, its other partitions are given up soon after the first.
 pub(super) fn known_topic_offsets<C: ClientContext>(
     client: &Client<C>,
     topic: &str,

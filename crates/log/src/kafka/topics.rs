@@ -11,11 +11,9 @@ use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use super::{
-    BackgroundDrop, MAX_BATCH_BYTES, Settings, Tracing, create as create_client, describe,
-    unavailable,
+    BackgroundDrop, MAX_BATCH_BYTES, Settings, Tracing, create as create_client, unavailable,
 };
-use crate::cursors::TopicOffsets;
-use crate::message::{LogError, Topic};
+use crate::message::LogError;
 use kit::words::count;
 
 type Admin = Arc<BackgroundDrop<AdminClient<Tracing>>>;
@@ -131,19 +129,6 @@ pub(super) async fn check(settings: &Settings) -> Result<Vec<String>, LogError> 
         lines.extend(wrong_properties(&admin, &name, state.replication).await?);
     }
     Ok(lines)
-}
-
-/// A topic's content in the cluster.
-pub(super) async fn topic_offsets(
-    settings: &Settings,
-    topic: Topic,
-) -> Result<TopicOffsets, LogError> {
-    let (admin, name, partitions) = (admin(settings)?, settings.topic(topic), settings.partitions);
-    tokio::task::spawn_blocking(move || {
-        describe::topic_offsets(admin.inner(), &name, 0..partitions)
-    })
-    .await
-    .map_err(|error| LogError::Unavailable(error.to_string()))?
 }
 
 fn wrong_shape(settings: &Settings, name: &str, state: &TopicState, brokers: usize) -> Vec<String> {

@@ -280,7 +280,7 @@ pub(super) async fn fail_open(
 /// Gives up the open messages of a part whose dispatch ended early. Those of parts without a worker
 /// keep their state: the state of their dispatch gives them up ([`MessageOutcome::from_row`]).
 ///
-/// [`MessageOutcome::from_row`]: super::state::MessageOutcome::from_row
+/// [`MessageOutcome::from_row`]: crate::message_outcome::MessageOutcome::from_row
 pub(super) async fn cancel_open(tx: &mut Tx, dispatch: Uuid, part: i64) -> Result<(), StoreError> {
     lock_unsettled(tx, dispatch, part).await?;
     execute!(

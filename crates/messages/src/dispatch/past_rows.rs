@@ -3,8 +3,8 @@
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::state::OutcomeFilter;
 use super::uncertain_rows::MAY_HAVE_BEEN_SENT;
+use crate::message_outcome::OutcomeFilter;
 use crate::order::PastRecipients;
 use store::documents::as_postgres_json;
 use store::{StoreError, Tx, on};

@@ -53,7 +53,7 @@ mod tests {
 
     use super::super::{Kind, Named, PastRecipients, SubscriptionState, Target, Who};
     use super::*;
-    use crate::dispatch::state::OutcomeFilter;
+    use crate::message_outcome::OutcomeFilter;
 
     fn order(text: &str) -> Order {
         let alias = Who::Alias { label: "l".into(), name: "n".into() };

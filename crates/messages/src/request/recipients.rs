@@ -8,7 +8,7 @@ use super::super::content::{MessageSource, Messages};
 use super::super::order::{PastRecipients, SubscriptionState, Target};
 use super::super::recipient::Members;
 use super::{CheckedSend, SendId, campaign, check_variations, contents};
-use crate::dispatch::state::OutcomeFilter;
+use crate::message_outcome::OutcomeFilter;
 use content::campaigns::ApiCampaigns;
 use gateway::formats::List;
 use gateway::workspaces::settings::Settings;

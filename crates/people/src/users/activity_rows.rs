@@ -9,7 +9,7 @@ use super::activity::Activity;
 use super::keys::first_key;
 use super::large_rows;
 use super::rows::find_in_postgres;
-use crate::users::service_id::{slice, slices};
+use crate::users::service_id::{slice, slices, with_slices};
 use store::{ByteBudget, OpenTransaction, StoreError, Tx, insert_rows, on, to_json};
 
 /// A user's activity, and its key.
@@ -254,19 +254,18 @@ pub async fn put_activity(
     workspace: i32,
     rows: &[(i64, Uuid, Vec<u8>)],
 ) -> Result<(), StoreError> {
-    let slices = slices(rows.iter().map(|(_, id, _)| id))?;
-    let rows: Vec<_> = rows.iter().zip(slices).collect();
+    let rows = with_slices(rows, |(_, id, _)| id)?;
     let on_conflict = if tx.is_postgres() {
         "ON CONFLICT (slice, workspace_id, service_id) DO UPDATE SET body = excluded.body"
     } else {
         "ON CONFLICT (key) DO UPDATE SET body = excluded.body"
     };
     insert_rows!(tx, "activity", rows, |row| {
-        [sqlite key: row.0.0]
-        slice: row.1,
+        [sqlite key: row.1.0]
+        slice: row.0,
         workspace_id: workspace,
-        service_id: row.0.1,
-        body: row.0.2.as_slice(),
+        service_id: row.1.1,
+        body: row.1.2.as_slice(),
     }, on_conflict);
     Ok(())
 }

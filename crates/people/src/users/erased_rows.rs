@@ -31,9 +31,6 @@ pub async fn find(
     workspace: i32,
     name_hashes: &[[u8; 32]],
 ) -> Result<Vec<(Vec<u8>, i64)>, StoreError> {
-    if name_hashes.is_empty() {
-        return Ok(Vec::new());
-    }
     Ok(fetch_listed!(
         tx,
         query_as,

@@ -15,7 +15,7 @@ pub enum Hint {
     Phone,
 }
 
-// The limit inside has the effect that `rows::find_identifiers` describes.
+// The limit inside forces an index lookup for each value, as `store::fetch_listed!` does.
 const EMAILS_IN_POSTGRES: &str = "SELECT found.email, found.service_id
      FROM unnest($2::text[]) AS wanted (email)
      CROSS JOIN LATERAL (

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use store::{StoreError, Tx, insert_rows, to_json};
+use store::{StoreError, Tx, fetch_listed, insert_rows};
 
 use super::find::{Name, name_hash};
 
@@ -16,41 +16,16 @@ pub async fn find(
     workspace: i32,
     emails: &[&str],
 ) -> Result<HashMap<String, i64>, StoreError> {
-    if emails.is_empty() {
-        return Ok(HashMap::new());
-    }
     let by_hash: HashMap<[u8; 32], &str> =
         emails.iter().map(|email| (name_hash(Name::Email, email), *email)).collect();
-    let found: Vec<(Vec<u8>, i64)> = match tx {
-        Tx::Postgres(tx) => {
-            let hashes: Vec<&[u8]> = by_hash.keys().map(|hash| &hash[..]).collect();
-            // The limit forces one index lookup for each address. Without it, a plan from when the
-            // table was empty reads all addresses of the workspace.
-            sqlx::query_as(
-                "SELECT found.who, found.decided_at FROM unnest($2::bytea[]) AS wanted (who)
-                 CROSS JOIN LATERAL (
-                     SELECT who, decided_at FROM unsubscribed_emails
-                     WHERE workspace_id = $1 AND who = wanted.who
-                     LIMIT 1) AS found",
-            )
-            .bind(workspace)
-            .bind(hashes)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-        Tx::Sqlite(tx) => {
-            let hashes: Vec<String> = by_hash.keys().map(hex::encode).collect();
-            sqlx::query_as(
-                "SELECT who, decided_at FROM unsubscribed_emails
-                 WHERE workspace_id = $1
-                   AND who IN (SELECT unhex(wanted.value) FROM json_each($2) AS wanted)",
-            )
-            .bind(workspace)
-            .bind(to_json(&hashes)?)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-    };
+    let hashes: Vec<[u8; 32]> = by_hash.keys().copied().collect();
+    let found: Vec<(Vec<u8>, i64)> = fetch_listed!(
+        tx,
+        query_as,
+        each hashes(hashes),
+        "SELECT who, decided_at FROM unsubscribed_emails WHERE workspace_id = $2 AND who",
+        workspace
+    );
     let email = |hash: &[u8]| Some(*by_hash.get(&<[u8; 32]>::try_from(hash).ok()?)?);
     Ok(found.iter().filter_map(|(hash, at)| Some((email(hash)?.to_owned(), *at))).collect())
 }

@@ -9,9 +9,9 @@ use sqlx::{FromRow, Postgres, QueryBuilder, Sqlite};
 use uuid::Uuid;
 
 use super::large_rows;
-use super::service_id::{slice, slices};
+use super::service_id::{slice, with_slices};
 use store::insert::SQLITE_ROWS;
-use store::{OpenTransaction, StoreError, Tx, execute, insert_rows, on, to_json};
+use store::{OpenTransaction, StoreError, Tx, execute, fetch_listed, insert_rows, on, to_json};
 
 /// The kind of an identifier; its number is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,74 +51,31 @@ pub async fn find_identifiers(
     kind: Kind,
     values: &[&str],
 ) -> Result<Vec<Identifier>, StoreError> {
-    let rows: Vec<(String, Uuid)> = match tx {
-        _ if values.is_empty() => Vec::new(),
-        Tx::Postgres(tx) => {
-            // The limit forces one index lookup for each value. Without it, the planner reads all
-            // 50,000 identifiers to find 700: 20 ms instead of 3.
-            sqlx::query_as(
-                "SELECT found.value, found.service_id FROM unnest($3::text[]) AS wanted (value)
-                 CROSS JOIN LATERAL (
-                     SELECT value, service_id FROM identifiers
-                     WHERE workspace_id = $1 AND kind = $2 AND value = wanted.value
-                     LIMIT 1) AS found",
-            )
-            .bind(workspace)
-            .bind(kind as i16)
-            .bind(values)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-        Tx::Sqlite(tx) => {
-            sqlx::query_as(
-                "SELECT value, service_id FROM identifiers
-                 WHERE workspace_id = $1 AND kind = $2
-                   AND value IN (SELECT wanted.value FROM json_each($3) AS wanted)",
-            )
-            .bind(workspace)
-            .bind(kind as i16)
-            .bind(to_json(values)?)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-    };
+    let rows: Vec<(String, Uuid)> = fetch_listed!(
+        tx,
+        query_as,
+        each plain(values),
+        "SELECT value, service_id FROM identifiers
+         WHERE workspace_id = $2 AND kind = $3 AND value",
+        workspace,
+        kind as i16
+    );
     Ok(rows.into_iter().map(|(value, service_id)| Identifier { kind, value, service_id }).collect())
 }
 
-/// Users who may have these addresses.
+/// Users who may have these addresses; a user with several of them more than once.
 pub async fn find_emails(
     tx: &mut Tx,
     workspace: i32,
     emails: &[&str],
 ) -> Result<Vec<Uuid>, StoreError> {
-    Ok(match tx {
-        _ if emails.is_empty() => Vec::new(),
-        Tx::Postgres(tx) => {
-            // OFFSET 0 has the effect of the limit above, which is not possible here.
-            sqlx::query_scalar(
-                "SELECT DISTINCT found.service_id FROM unnest($2::text[]) AS wanted (email)
-                 CROSS JOIN LATERAL (
-                     SELECT service_id FROM emails
-                     WHERE workspace_id = $1 AND email = wanted.email
-                     OFFSET 0) AS found",
-            )
-            .bind(workspace)
-            .bind(emails)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-        Tx::Sqlite(tx) => {
-            sqlx::query_scalar(
-                "SELECT DISTINCT service_id FROM emails
-                 WHERE workspace_id = $1
-                   AND email IN (SELECT wanted.value FROM json_each($2) AS wanted)",
-            )
-            .bind(workspace)
-            .bind(to_json(emails)?)
-            .fetch_all(&mut **tx)
-            .await?
-        }
-    })
+    Ok(fetch_listed!(
+        tx,
+        query_scalar,
+        each plain(emails),
+        "SELECT service_id FROM emails WHERE workspace_id = $2 AND email",
+        workspace
+    ))
 }
 
 type UserColumns = (i64, Uuid, Option<String>, Option<String>, i64, String);
@@ -265,15 +222,17 @@ pub async fn put_users(
     workspace: i32,
     users: &[StoredUser],
 ) -> Result<(), StoreError> {
-    let slices = slices(users.iter().map(|user| &user.service_id))?;
+    let users = with_slices(users, |user| &user.service_id)?;
     match tx {
         _ if users.is_empty() => {}
         Tx::Postgres(tx) => {
-            let ids: Vec<Uuid> = users.iter().map(|user| user.service_id).collect();
-            let external: Vec<_> = users.iter().map(|user| user.external_id.as_deref()).collect();
-            let emails: Vec<_> = users.iter().map(|user| user.email.as_deref()).collect();
-            let times: Vec<i64> = users.iter().map(|user| user.attributes_at).collect();
-            let docs: Vec<&str> = users.iter().map(|user| user.doc.as_str()).collect();
+            let slices: Vec<i16> = users.iter().map(|(slice, _)| *slice).collect();
+            let ids: Vec<Uuid> = users.iter().map(|(_, user)| user.service_id).collect();
+            let external: Vec<_> =
+                users.iter().map(|(_, user)| user.external_id.as_deref()).collect();
+            let emails: Vec<_> = users.iter().map(|(_, user)| user.email.as_deref()).collect();
+            let times: Vec<i64> = users.iter().map(|(_, user)| user.attributes_at).collect();
+            let docs: Vec<&str> = users.iter().map(|(_, user)| user.doc.as_str()).collect();
             sqlx::query(
                 "INSERT INTO users
                      (slice, workspace_id, service_id, external_id, email, attributes_at, doc,
@@ -302,12 +261,12 @@ pub async fn put_users(
                 sqlx::query_scalar("UPDATE creations SET number = number + 1 RETURNING number")
                     .fetch_one(&mut **tx)
                     .await?;
-            for (users, slices) in users.chunks(SQLITE_ROWS).zip(slices.chunks(SQLITE_ROWS)) {
+            for users in users.chunks(SQLITE_ROWS) {
                 let mut sql = QueryBuilder::<Sqlite>::new(
                     "INSERT INTO users (key, slice, workspace_id, service_id, external_id, email,
                                         attributes_at, doc, created_in) ",
                 );
-                sql.push_values(users.iter().zip(slices), |mut row, (user, slice)| {
+                sql.push_values(users, |mut row, (slice, user)| {
                     row.push_bind(user.key)
                         .push_bind(*slice)
                         .push_bind(workspace)

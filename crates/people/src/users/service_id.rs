@@ -88,6 +88,11 @@ pub fn slices<'a>(ids: impl Iterator<Item = &'a Uuid>) -> Result<Vec<i16>, Store
     ids.map(slice).collect()
 }
 
+/// Rows of users, each with the slice of its user.
+pub fn with_slices<T>(rows: &[T], id: impl Fn(&T) -> &Uuid) -> Result<Vec<(i16, &T)>, StoreError> {
+    rows.iter().map(|row| Ok((slice(id(row))?, row))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -55,9 +55,6 @@ pub(super) async fn find(
     workspace: i32,
     keys: &BTreeSet<TokenKey>,
 ) -> Result<HashMap<TokenKey, Registration>, StoreError> {
-    if keys.is_empty() {
-        return Ok(HashMap::new());
-    }
     let rows: Vec<Row> = fetch_listed!(
         tx,
         query_as,

@@ -1,6 +1,7 @@
 //! Checks the settings; returns all errors together.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 use axum::http::{HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
@@ -8,6 +9,7 @@ use url::Url;
 
 use super::{Config, Mode, Traces};
 use kit::secrets::SecretKey;
+use log::MAX_MESSAGE_BYTES;
 use objects::settings as objects;
 use store::inspect::url_problem;
 
@@ -253,6 +255,28 @@ impl Config {
             "log.kafka must not load programs: plugin.library.paths, ssl.engine.location and \
              ssl.providers are not allowed",
         );
+        let properties = self.log.kafka_properties().unwrap_or_else(|problem| {
+            refuse(true, &problem);
+            BTreeMap::new()
+        });
+        // librdkafka would report the first once many appends are in flight, and never the second.
+        let is_outside = |name: &str, range: Range<f64>| {
+            let number = properties.get(name).map(|value| value.parse::<f64>());
+            number.is_some_and(|number| !number.is_ok_and(|number| range.contains(&number)))
+        };
+        refuse(
+            is_outside("linger.ms", 0.0..self.log.append_timeout_ms.min(900_000) as f64),
+            "log.kafka.\"linger.ms\" (or queue.buffering.max.ms) must be a number below \
+             log.append_timeout_ms, and below 900,000",
+        );
+        refuse(
+            is_outside(
+                "queue.buffering.max.kbytes",
+                MAX_MESSAGE_BYTES as f64 / 1024.0..f64::INFINITY,
+            ),
+            "log.kafka.\"queue.buffering.max.kbytes\" must be a number of at least 5,120, or the \
+             largest messages would never have space",
+        );
         refuse(
             self.traces.header_map().is_none(),
             "traces.headers (LONGSHORE_TRACES_HEADERS): expected name=value, separated by commas",
@@ -307,6 +331,28 @@ mod tests {
             let setting = if value.starts_with('/') { "log.kafka" } else { name };
             assert!(text.contains(setting) && !text.contains("secret@"), "{name}: {text}");
         }
+    }
+
+    #[test]
+    fn an_append_has_time_after_its_wait_for_others() {
+        let names =
+            ["LONGSHORE_LOG__KAFKA__LINGER_MS", "LONGSHORE_LOG__KAFKA__QUEUE_BUFFERING_MAX_MS"];
+        for name in names {
+            let with = |linger_ms| problems(Mode::Command, &[(name, linger_ms)]);
+            assert_eq!(with("9999.5"), "");
+            for invalid in ["10000", "-1", "20000ms", "five"] {
+                assert!(with(invalid).contains("log.append_timeout_ms"), "{name} {invalid}");
+            }
+        }
+        let text = problems(Mode::Command, &names.map(|name| (name, "5")));
+        assert!(text.contains("log.kafka sets linger.ms twice"), "{text}");
+    }
+
+    #[test]
+    fn the_queue_to_kafka_has_space_for_each_message() {
+        let name = "LONGSHORE_LOG__KAFKA__QUEUE_BUFFERING_MAX_KBYTES";
+        assert_eq!(problems(Mode::Command, &[(name, "5120")]), "");
+        assert!(problems(Mode::Command, &[(name, "5119")]).contains("queue.buffering.max.kbytes"));
     }
 
     #[test]

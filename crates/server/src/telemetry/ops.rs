@@ -22,7 +22,6 @@ use super::process::Process;
 use super::writes::{WriteCheck, WriteErrors};
 use crate::app::App;
 use crate::setup::migrations::MIGRATIONS;
-use log::Log;
 use runtime::traces;
 use store::migrate::Schema;
 use store::{StoreError, within_timeout_and_permit};
@@ -164,7 +163,7 @@ impl Ops {
 
     /// The same for failed writes: requests whose work goes to Kafka need no write to the store.
     fn tolerates_write_errors(&self, errors: &WriteErrors) -> bool {
-        self.tolerates_failures() && matches!(self.app.log, Log::Kafka(_)) && errors.log.is_none()
+        self.tolerates_failures() && !self.app.log.is_embedded() && errors.log.is_none()
     }
 
     /// Whether the store responds in time, and has a supported schema.

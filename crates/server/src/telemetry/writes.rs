@@ -10,7 +10,8 @@ use crate::app::App;
 use log::Log;
 use store::{Store, StoreError, inspect, within_timeout};
 
-/// Time limit of a write. A slow write is not a failure: others may write much.
+/// Time limit of a write, and of Kafka's response. A slow write is not a failure: others may write
+/// much.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// For how long a result is used: after writes that succeeded, and after one that failed.
@@ -53,11 +54,8 @@ impl WriteCheck {
 /// Kafka is asked only if the store fails: it then decides whether any request can be accepted.
 async fn write(app: &App) -> WriteErrors {
     let store = write_store(&app.store, app.clock.now_ms()).await;
-    let log = if store.is_some() || matches!(app.log, Log::Embedded(_)) {
-        write_log(&app.log).await
-    } else {
-        None
-    };
+    let log =
+        if store.is_some() || app.log.is_embedded() { write_log(&app.log).await } else { None };
     WriteErrors { store, log }
 }
 
@@ -72,11 +70,13 @@ async fn write_store(store: &Store, now: i64) -> Option<String> {
 }
 
 async fn write_log(log: &Log) -> Option<String> {
-    let log = log.clone();
+    let checked = log.clone();
     // In its own task, because a write is never dropped halfway.
-    let check = tokio::spawn(async move { log.check_writable().await });
+    let check = tokio::spawn(async move { checked.check_writable().await });
     let error = match timeout(TIMEOUT, check).await {
-        Ok(Ok(Ok(()))) | Err(_) => return None,
+        Ok(Ok(Ok(()))) => return None,
+        Err(_) if log.is_embedded() => return None,
+        Err(_) => format!("Kafka did not respond within {TIMEOUT:?}"),
         Ok(Ok(Err(error))) => error.to_string(),
         Ok(Err(panic)) => panic.to_string(),
     };

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use longshore::dispatches::{self, Filter};
-use longshore::messages::dispatch;
-use longshore::messages::dispatch::state::{OutcomeFilter, State};
+use longshore::messages::dispatch::{self, OutcomeFilter, State};
 use longshore::messages::order::{Order, PastRecipients, Target};
 use serde_json::Value;
 use store::Store;

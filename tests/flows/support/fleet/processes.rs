@@ -98,8 +98,14 @@ impl Fleet {
 
     /// Asks a process to end (SIGTERM) and checks that it does so with status 0.
     pub async fn terminate(&mut self, name: &str) {
+        self.process(name).signal("TERM");
+        self.wait_until_terminated(name).await;
+    }
+
+    /// Waits until a process that was asked to end has done so, and checks that its status is 0.
+    pub(super) async fn wait_until_terminated(&mut self, name: &str) {
         let process = self.process(name);
-        let status = process.terminate().await;
+        let status = process.wait_until_ended().await;
         assert!(status.success(), "{name} ended with {status}\n{}", process.tail());
     }
 

@@ -1,5 +1,6 @@
-//! A producer of librdkafka, and its replacement once it can send nothing more.
+//! A producer of librdkafka: its creation, and its replacement once it can send nothing more.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use super::partition::Partitions;
 use crate::kafka::{BackgroundDrop, MAX_BATCH_BYTES, Settings, Tracing, create};
 use crate::message::LogError;
 
-/// Memory limit of each of the two producers for messages to send.
+/// Memory limit of each lane's producer for messages to send.
 const QUEUE_KBYTES: &str = "8192";
 
 /// Maximum wait for a new producer's first confirmation.
@@ -27,22 +28,25 @@ pub(super) struct Client {
     /// Time limit for the first confirmation: DNS, TLS and logins may be slow.
     pub(super) confirm_timeout: Duration,
     pub(super) partitions: Arc<Partitions>,
+    /// Held while messages of an append are put into the queue, or wait for space there.
+    pub(super) turn: tokio::sync::Mutex<()>,
     pub(super) producer: BackgroundDrop<ThreadedProducer<Tracing>>,
 }
 
 impl Client {
     pub(super) fn new(
         settings: &Settings,
-        linger: Linger,
+        kind: LaneKind,
         confirm_timeout: Duration,
     ) -> Result<Self, LogError> {
-        let producer = BackgroundDrop::new(producer(settings, linger)?);
+        let producer = BackgroundDrop::new(producer(settings, kind)?);
         let partitions = Arc::new(Partitions::new(settings.topics, settings.partitions));
         Ok(Self {
             created: Instant::now(),
             confirmed: Arc::default(),
             confirm_timeout,
             partitions,
+            turn: tokio::sync::Mutex::default(),
             producer,
         })
     }
@@ -68,30 +72,57 @@ impl Client {
     }
 }
 
-/// Whether a message waits for others to the same partition.
+/// Which messages a lane is for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Linger {
-    None,
-    /// For `linger.ms`.
-    Some,
+pub(super) enum LaneKind {
+    /// Each is sent at once.
+    Prompt,
+    /// Each waits for others to its partition, for `linger.ms`.
+    Gathering,
 }
 
 /// A client, and the next one that replaces it.
 pub(super) struct Lane {
-    linger: Linger,
-    /// None once closed.
-    client: RwLock<Option<Arc<Client>>>,
+    kind: LaneKind,
+    pub(super) state: RwLock<State>,
+}
+
+pub(super) enum State {
+    /// Nothing has needed a client yet.
+    Unused,
+    Open(Arc<Client>),
+    Closed,
 }
 
 impl Lane {
-    pub(super) fn new(settings: &Settings, linger: Linger) -> Result<Self, LogError> {
-        let client = Client::new(settings, linger, settings.timeout)?;
-        Ok(Self { linger, client: RwLock::new(Some(Arc::new(client))) })
+    pub(super) fn new(kind: LaneKind) -> Self {
+        Self { kind, state: RwLock::new(State::Unused) }
     }
 
-    pub(super) fn current(&self) -> Result<Arc<Client>, LogError> {
-        let client = self.client.read();
-        client.clone().ok_or_else(LogError::closed)
+    /// Its client. Creates the first one, which needs no response of a broker. If that fails, the
+    /// next call tries it again.
+    pub(super) fn current(&self, settings: &Settings) -> Result<Arc<Client>, LogError> {
+        if let State::Open(client) = &*self.state.read() {
+            return Ok(client.clone());
+        }
+        let mut state = self.state.write();
+        match &*state {
+            State::Unused => {
+                let client = Arc::new(Client::new(settings, self.kind, settings.timeout)?);
+                *state = State::Open(client.clone());
+                Ok(client)
+            }
+            State::Open(client) => Ok(client.clone()),
+            State::Closed => Err(LogError::closed()),
+        }
+    }
+
+    /// When its client's last message was confirmed.
+    pub(super) fn last_confirmed(&self) -> Option<Instant> {
+        match &*self.state.read() {
+            State::Open(client) => client.last_confirmed(),
+            State::Unused | State::Closed => None,
+        }
     }
 
     /// Replaces an unusable client. An idempotent producer that has lost its sequence can send
@@ -110,30 +141,29 @@ impl Lane {
             None if is_stuck => "Kafka confirmed no message recently".to_owned(),
             None => return,
         };
-        let mut current = self.client.write();
-        if !current.as_ref().is_some_and(|client| Arc::ptr_eq(client, failed)) {
+        let mut state = self.state.write();
+        if !matches!(&*state, State::Open(client) if Arc::ptr_eq(client, failed)) {
             return;
         }
-        tracing::warn!(reason, linger = ?self.linger, "replacing the Kafka producer");
+        tracing::warn!(reason, lane = ?self.kind, "replacing the Kafka producer");
         let timeout = failed.next_confirm_timeout(settings.timeout);
-        match Client::new(settings, self.linger, timeout) {
-            Ok(new) => *current = Some(Arc::new(new)),
+        match Client::new(settings, self.kind, timeout) {
+            Ok(new) => *state = State::Open(Arc::new(new)),
             Err(error) => tracing::error!(%error, "cannot create a new Kafka producer"),
         }
     }
 
     pub(super) async fn close(&self, timeout: Duration) {
-        let client = self.client.write().take();
-        let flushed = tokio::task::spawn_blocking(move || {
-            client.map_or(Ok(()), |client| client.producer.flush(timeout))
-        });
+        let state = mem::replace(&mut *self.state.write(), State::Closed);
+        let State::Open(client) = state else { return };
+        let flushed = tokio::task::spawn_blocking(move || client.producer.flush(timeout));
         if let Ok(Err(error)) = flushed.await {
             tracing::warn!(%error, "cannot flush the Kafka producer");
         }
     }
 }
 
-fn producer(settings: &Settings, linger: Linger) -> Result<ThreadedProducer<Tracing>, LogError> {
+fn producer(settings: &Settings, kind: LaneKind) -> Result<ThreadedProducer<Tracing>, LogError> {
     let max_bytes = MAX_BATCH_BYTES.to_string();
     let timeout_ms = settings.timeout.as_millis().to_string();
     let defaults = [
@@ -144,14 +174,16 @@ fn producer(settings: &Settings, linger: Linger) -> Result<ThreadedProducer<Trac
     ];
     let mut fixed = vec![
         ("enable.idempotence", "true"),
-        // It would make the producer use another sequence number, which the brokers do not know.
-        ("enable.gapless.guarantee", "false"),
         ("acks", "all"),
         ("message.max.bytes", max_bytes.as_str()),
         ("message.timeout.ms", timeout_ms.as_str()),
     ];
-    if let Linger::None = linger {
+    if let LaneKind::Prompt = kind {
         fixed.push(("linger.ms", "0"));
     }
-    create(&settings.client(&defaults, &fixed), Tracing)
+    let mut client = settings.client(&defaults, &fixed);
+    // It stays false, its default, whatever the operator sets: a rejected batch would end the
+    // producer. librdkafka warns if it is set, even to false.
+    client.remove("enable.gapless.guarantee");
+    create(&client, Tracing)
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::users::SLICES;
 use crate::users::rows::{Identifier, StoredUser};
-use crate::users::service_id::slice;
+use crate::users::service_id::{slice, with_slices};
 use store::copy::copy_rows;
 use store::{OpenTransaction, StoreError, Tx};
 
@@ -120,8 +120,4 @@ pub async fn copy_activity(
         row.add(*slice).add(workspace).add(*service_id).add(body.as_slice());
     })
     .await
-}
-
-fn with_slices<T>(rows: &[T], id: impl Fn(&T) -> &Uuid) -> Result<Vec<(i16, &T)>, StoreError> {
-    rows.iter().map(|row| Ok((slice(id(row))?, row))).collect()
 }

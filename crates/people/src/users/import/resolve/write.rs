@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, HashSet};
 
 use jiff::civil::Date;
+use sqlx::Postgres;
 use uuid::Uuid;
 
 use super::super::{ImportError, new_rows};
 use super::{ImportedUser, ImportedUsers};
 use crate::users::rows::{self, Identifier, StoredUser};
 use crate::users::{activity_rows, keys, optout_rows, service_id};
-use store::{StoreError, Tx};
+use store::{OpenTransaction, StoreError, Tx};
 
 /// Users to write, and their packed activity, as in [`activity_rows::put_activity`].
 #[derive(Default)]
@@ -22,25 +23,26 @@ impl ImportedUsers<'_> {
     /// Writes the changed users. Identifiers before profiles before activity, each in the order of
     /// their keys, so that writers never deadlock.
     ///
-    /// `copies`, only on PostgreSQL: copies the rows of new users, which takes less time. This is a
-    /// conflict if a row exists.
+    /// `can_copy`: PostgreSQL copies the rows of new users, which takes less time. This is a conflict
+    /// if a row exists.
     pub async fn write(
         self,
         tx: &mut Tx,
         workspace: i32,
         today: Date,
         now_ms: i64,
-        copies: bool,
+        can_copy: bool,
     ) -> Result<(), ImportError> {
         let mut imported: Vec<ImportedUser<'_>> =
             self.imported.into_iter().filter(|user| user.change.is_some()).collect();
         imported.sort_unstable_by_key(|user| {
             (service_id::slice(&user.service_id).unwrap_or(i16::MAX), user.service_id)
         });
-        write_identifiers(tx, workspace, &imported, copies).await?;
+        write_identifiers(tx, workspace, &imported, can_copy).await?;
         let keys = user_keys(tx, &imported).await?;
         write_opt_outs(tx, workspace, &imported, &self.stored_opt_outs).await?;
         let (mut copied, mut upserted) = (Rows::default(), Rows::default());
+        let copies = copy_target(tx, can_copy).is_some();
         for (user, key) in imported.into_iter().zip(keys) {
             let Some(change) = user.change else { continue };
             let rows = if copies && user.stored.is_none() { &mut copied } else { &mut upserted };
@@ -60,7 +62,7 @@ impl ImportedUsers<'_> {
                 doc: change.doc,
             });
         }
-        if let Tx::Postgres(tx) = tx {
+        if let Some(tx) = copy_target(tx, can_copy) {
             new_rows::copy_users(tx, workspace, &copied.users).await.map_err(conflict)?;
             new_rows::copy_activity(tx, workspace, &copied.activity).await.map_err(conflict)?;
         }
@@ -70,12 +72,20 @@ impl ImportedUsers<'_> {
     }
 }
 
+/// The transaction that can copy rows, if new rows are copied.
+fn copy_target(tx: &mut Tx, can_copy: bool) -> Option<&mut OpenTransaction<Postgres>> {
+    match tx {
+        Tx::Postgres(tx) if can_copy => Some(tx),
+        _ => None,
+    }
+}
+
 /// Adds and removes the identifiers and email hints of the changed users.
 async fn write_identifiers(
     tx: &mut Tx,
     workspace: i32,
     imported: &[ImportedUser<'_>],
-    copies: bool,
+    can_copy: bool,
 ) -> Result<(), ImportError> {
     let (mut added, mut removed) = (Vec::new(), Vec::new());
     let (mut emails, mut former_emails) = (Vec::new(), Vec::new());
@@ -102,17 +112,16 @@ async fn write_identifiers(
     added.sort_unstable();
     former_emails.sort_unstable();
     emails.sort_unstable();
-    if copies && let Tx::Postgres(tx) = tx {
+    if let Some(tx) = copy_target(tx, can_copy) {
         new_rows::copy_identifiers(tx, workspace, &added).await.map_err(conflict)?;
-    } else if rows::add_identifiers(tx, workspace, &added).await? != added.len() as u64 {
-        return Err(ImportError::Conflict);
-    }
-    rows::remove_emails(tx, workspace, &former_emails).await?;
-    if copies && let Tx::Postgres(tx) = tx {
-        new_rows::copy_emails(tx, workspace, &emails).await.map_err(conflict)
+        new_rows::copy_emails(tx, workspace, &emails).await.map_err(conflict)?;
     } else {
-        Ok(rows::add_emails(tx, workspace, &emails).await?)
+        if rows::add_identifiers(tx, workspace, &added).await? != added.len() as u64 {
+            return Err(ImportError::Conflict);
+        }
+        rows::add_emails(tx, workspace, &emails).await?;
     }
+    Ok(rows::remove_emails(tx, workspace, &former_emails).await?)
 }
 
 /// The error of a copy: a row exists, mostly because another transaction has created it.
