@@ -50,6 +50,7 @@ mod template;
 mod times;
 mod users;
 mod worker;
+mod workspaces;
 
 pub use config::process::IMAGE;
 
@@ -106,6 +107,8 @@ enum Command {
     Migrate(migrate::Arguments),
     /// Apply a workspace file
     Apply(apply::Arguments),
+    /// List workspaces, and show what is configured in them
+    Workspaces(workspaces::Arguments),
     /// Create, list and revoke API keys
     Key(key::Arguments),
     /// List and rotate the keys that sign exports
@@ -279,7 +282,8 @@ impl PageArguments {
         after.map_err(|error| ConfigError { problems: vec![format!("--after: {error}")] }.into())
     }
 
-    /// The number of rows to read: one more than there are on a page, to know whether others follow.
+    /// The number of rows to read: one more than there are on a page, to know whether others
+    /// follow.
     fn rows_to_read(&self) -> u32 {
         self.limit.saturating_add(1)
     }
@@ -398,6 +402,7 @@ async fn run(arguments: Arguments) -> ExitCode {
             Command::Worker(arguments) => worker::run(config, arguments).await,
             Command::Migrate(arguments) => migrate::run(config, arguments).await,
             Command::Apply(arguments) => apply::run(config, arguments).await,
+            Command::Workspaces(arguments) => workspaces::run(config, arguments).await,
             Command::Key(arguments) => key::run(config, arguments).await,
             Command::SigningKey(arguments) => signing_key::run(config, arguments).await,
             Command::Console(arguments) => console::run(config, arguments).await,
@@ -462,7 +467,7 @@ struct UsageError(String);
 
 /// 2 for invalid settings and wrong options; otherwise 1.
 fn status(error: &(dyn std::error::Error + 'static)) -> ExitCode {
-    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    let mut causes = kit::errors::causes(error);
     let is_usage = causes.any(|cause| cause.is::<ConfigError>() || cause.is::<UsageError>());
     ExitCode::from(if is_usage { 2 } else { 1 })
 }

@@ -1,9 +1,9 @@
 //! # Longshore
 //!
-//! The bulk-data side of a customer-engagement service: a gateway that serves every API request,
-//! and a fleet of workers that does the heavy work behind it. It exports users, tracks their
-//! events, edits catalogs, and sends messages by email, push, SMS, WhatsApp, webhooks and content
-//! cards.
+//! A self-hosted engine for customer engagement: a gateway that serves every API request and the
+//! console, and a fleet of workers that does the heavy work behind it. It imports and exports users,
+//! tracks their events, edits catalogs, and sends messages by email, push, SMS, WhatsApp, webhooks
+//! and content cards.
 //!
 //! ```text
 //! client ──HTTP──> gateway ──append──> log (Kafka │ embedded) ──> worker ──> store (PostgreSQL │ SQLite)
@@ -36,7 +36,7 @@
 //! | `proof` | what an export states about itself, and the check of it |
 //! | `exports` | from the request to the files of users and the callback |
 //! | `scim` | the dashboard's users over SCIM 2.0, and the tokens that may manage them |
-//! | `messages` | from the order to the channel that accepts each message |
+//! | `messages` | from the request to the channel that accepts each message |
 //! | `dispatches` | sends over HTTP: how people ask for them, and what they see of them |
 //! | `tracking` | attributes, events and purchases, from the request to profiles and activity |
 //! | `sending` | schedules, transactional emails, reports about messages, unsubscribing |

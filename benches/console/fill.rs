@@ -1,6 +1,6 @@
-//! A large installation. Users are imported. Of exports, sends, schedules and so on, one is requested
-//! and completed; the others are copies of its rows, so that all that pages read has the form in which
-//! the program stores it.
+//! A large installation. Users are imported. Of exports, sends, schedules and so on, one is
+//! requested and completed; the others are copies of its rows, so that all that pages read has the
+//! form in which the program stores it.
 
 use std::time::Instant;
 
@@ -186,8 +186,8 @@ async fn number(pool: &PgPool, sql: &'static str) -> i64 {
     sqlx::query_scalar(sql).fetch_one(pool).await.expect("PostgreSQL answers")
 }
 
-/// What the other statements use: ids that are in the order of their times, users by number, and the
-/// sends to come. The largest send is the latest.
+/// What the other statements use: ids that are in the order of their times, users by number, and
+/// the sends to come. The largest send is the latest.
 fn preparation(originals: &Originals, sizes: Sizes) -> Vec<String> {
     let Originals { workspace, now, users, .. } = originals;
     let largest = (sizes.messages / 2).min(*users);

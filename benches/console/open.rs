@@ -51,8 +51,8 @@ impl Received {
     }
 }
 
-/// The gateway alone; then with open consoles while nothing changes; then while each export and send
-/// in progress changes every second.
+/// The gateway alone; then with open consoles while nothing changes; then while each export and
+/// send in progress changes every second.
 pub async fn measure(fleet: &Fleet, pool: &PgPool, plan: &Plan, figures: &mut Figures) {
     let pages = open_pages(pool).await;
     let mut browsers = Vec::new();

@@ -10,8 +10,8 @@ use crate::figures::Figures;
 use crate::fill::WORKSPACE;
 use crate::support::console::Browser;
 
-/// What the parameters of addresses are replaced with: the end of an address, and the statement that
-/// finds the value of its last parameter.
+/// What the parameters of addresses are replaced with: the end of an address, and the statement
+/// that finds the value of its last parameter.
 const EXAMPLES: [(&str, &str); 11] = [
     // Among the latest ones, which people look at.
     (

@@ -1,6 +1,6 @@
 //! What a data engineer would export the table with instead: DuckDB and chDB, which read the same
-//! rows from PostgreSQL and write files to disk. docs/explanation/benchmarks-method.md has what they
-//! leave out.
+//! rows from PostgreSQL and write files to disk. docs/explanation/benchmarks-method.md has what
+//! they leave out.
 
 use std::path::Path;
 use std::process::Command;

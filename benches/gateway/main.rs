@@ -1,5 +1,5 @@
-//! How fast the gateway takes purchases: calls of one and of 75, on many connections, each durable in
-//! Kafka (acks=all) before its response; and what the checks before it cost: `scripts/bench
+//! How fast the gateway takes purchases: calls of one and of 75, on many connections, each durable
+//! in Kafka (acks=all) before its response; and what the checks before it cost: `scripts/bench
 //! gateway`.
 
 mod checks;

@@ -206,7 +206,7 @@ async fn run(
     address: SocketAddr,
     connections: usize,
     calls: Arc<Vec<Vec<u8>>>,
-    most: usize,
+    max_calls: usize,
     time: Duration,
     pace: Option<Duration>,
 ) -> LoadResult {
@@ -218,7 +218,7 @@ async fn run(
             let mut latencies = Vec::new();
             while began.elapsed() < time {
                 let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= most {
+                if number >= max_calls {
                     break;
                 }
                 let began = match pace {

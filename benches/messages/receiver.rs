@@ -51,8 +51,8 @@ async fn serve(mut stream: TcpStream, count: Arc<AtomicUsize>) {
     let _ = stream.set_nodelay(true);
     let mut bytes = Vec::with_capacity(16 << 10);
     loop {
-        while let Some(whole) = length(&bytes) {
-            bytes.drain(..whole);
+        while let Some(request_length) = length(&bytes) {
+            bytes.drain(..request_length);
             count.fetch_add(1, Ordering::SeqCst);
             if stream.write_all(ANSWER).await.is_err() {
                 return;

@@ -66,7 +66,8 @@ impl Case {
             (self.old_snapshot, ", old snapshot"),
             (self.small, ", small exports"),
         ];
-        let more: String = more.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
+        let more: String =
+            more.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| *name).collect();
         format!("{} workers, {} parts{more}", self.workers, self.parts)
     }
 }

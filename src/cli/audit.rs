@@ -25,8 +25,8 @@ pub struct Arguments {
 enum Command {
     /// List changes, the latest first: who changed what, when, and from where
     ///
-    /// Changes by API keys, SCIM tokens, commands and people in the console. Entries are kept for 365
-    /// days. They have no secrets.
+    /// Changes by API keys, SCIM tokens, commands and people in the console. Entries are kept for
+    /// 365 days. They have no secrets.
     #[command(after_help = "Examples:
   longshore audit list --workspace acme --actor key:integrator
   longshore audit list --action key. --since 30d --json")]
@@ -100,8 +100,8 @@ fn row(record: &Record) -> [Cell; 8] {
     ]
 }
 
-/// Records a change by this command, in the change's transaction. `details` is a JSON object without
-/// secrets and without data of users.
+/// Records a change by this command, in the change's transaction. `details` is a JSON object
+/// without secrets and without data of users.
 pub async fn record(
     tx: &mut Tx,
     app: &App,

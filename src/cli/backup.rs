@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{CommandResult, retry, standalone};
 use crate::app;
 use crate::config::Config;
-use crate::setup::restore::{self, RestoredLog};
-use kit::clock::{Clock, from_ms};
+use crate::setup::restore::{self, Restored, RestoredLog};
+use kit::clock::{Clock, format_time, from_ms};
 use kit::words::count;
 use runtime::{audit, backups};
 
@@ -29,7 +29,11 @@ enum Command {
     /// Run it after each successful backup. The time is stored in the database and shown by the
     /// metric longshore_backup_last_success_timestamp_seconds. Alerts fire if it is too long ago.
     #[command(after_help = "Example:\n  $ longshore backup record")]
-    Record,
+    Record {
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// Restore a backup of standalone into the data directory, while standalone is stopped
     ///
     /// Replaces the store, and keeps the log of the data directory, which has what was accepted
@@ -49,16 +53,19 @@ struct Restore {
     /// accepted after the backup is lost
     #[arg(long)]
     replace_log: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     match arguments.command {
-        Command::Record => record(config).await,
+        Command::Record { json } => record(config, json).await,
         Command::Restore(arguments) => restore(&config, &arguments).await,
     }
 }
 
-async fn record(config: Config) -> CommandResult {
+async fn record(config: Config, is_json: bool) -> CommandResult {
     let app = super::open(config).await?;
     let recorded = retry::while_busy(async || {
         let mut tx = app.store.write().await?;
@@ -67,7 +74,11 @@ async fn record(config: Config) -> CommandResult {
         Ok(at)
     });
     let at = recorded.await?;
-    println!("backup recorded at {}", from_ms(at));
+    if is_json {
+        println!("{}", json!({ "recorded_at": format_time(at) }));
+    } else {
+        println!("backup recorded at {}", from_ms(at));
+    }
     Ok(())
 }
 
@@ -84,7 +95,8 @@ async fn record_restore(config: &Config, folder: &Path, replace_log: bool) -> Co
     Ok(())
 }
 
-async fn restore(config: &Config, Restore { folder, replace_log }: &Restore) -> CommandResult {
+async fn restore(config: &Config, arguments: &Restore) -> CommandResult {
+    let Restore { folder, replace_log, json } = arguments;
     let _lock = standalone::lock(&config.data)?;
     let time = Clock::system().now().strftime("%Y%m%dT%H%M%SZ").to_string();
     let restored = restore::restore(config, folder, *replace_log, time).await?;
@@ -92,6 +104,34 @@ async fn restore(config: &Config, Restore { folder, replace_log }: &Restore) -> 
         // As after a backup of a release without the log.
         eprintln!("longshore: the restore is not in the audit log: {error}");
     }
+    if *json {
+        println!("{}", as_json(folder, &restored));
+    } else {
+        print(config, folder, &restored);
+    }
+    eprintln!(
+        "before you start standalone: revoke again what was revoked after the backup (`longshore \
+         key revoke --from FILE`), and decide about messages that would be sent again"
+    );
+    Ok(())
+}
+
+fn as_json(folder: &Path, restored: &Restored) -> Value {
+    let (log, messages) = match restored.log {
+        RestoredLog::Kept(messages) => ("kept", messages),
+        RestoredLog::FromBackup(messages) => ("from_backup", messages),
+    };
+    let files = restored.set_aside.iter().map(|file| file.display().to_string());
+    json!({
+        "backup": folder.display().to_string(),
+        "log": log,
+        // Those that the next start applies.
+        "messages": messages.unsigned_abs(),
+        "set_aside": files.collect::<Vec<_>>(),
+    })
+}
+
+fn print(config: &Config, folder: &Path, restored: &Restored) {
     println!("restored the store of {}", folder.display());
     match restored.log {
         RestoredLog::Kept(messages) => println!(
@@ -104,12 +144,7 @@ async fn restore(config: &Config, Restore { folder, replace_log }: &Restore) -> 
             count(messages.unsigned_abs(), "message")
         ),
     }
-    for file in restored.set_aside {
+    for file in &restored.set_aside {
         println!("set aside {}", file.display());
     }
-    println!(
-        "before you start standalone: revoke again what was revoked after the backup (`longshore \
-         key revoke --from FILE`), and decide about messages that would be sent again"
-    );
-    Ok(())
 }

@@ -1,5 +1,5 @@
-//! `longshore config`: the settings in effect, and manifests for Kubernetes, checked before they are
-//! applied.
+//! `longshore config`: the settings in effect, and manifests for Kubernetes, checked before they
+//! are applied.
 
 mod manifests;
 pub mod process;

@@ -65,8 +65,8 @@ Examples:
     Users(PageArguments),
     /// Let another account of the identity provider sign in as a dashboard user
     ///
-    /// The first sign-in of a user stores the account, and no other one is accepted. Use this if the
-    /// account was created again. The user's sessions end.
+    /// The first sign-in of a user stores the account, and no other one is accepted. Use this if
+    /// the account was created again. The user's sessions end.
     #[command(after_help = "Example:\n  $ longshore console reset-identity ann@acme.example")]
     ResetIdentity(ResetIdentity),
 }

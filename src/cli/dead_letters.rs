@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::confirm::Consent;
 use super::ids::dead_letter_id;
+use super::print::Results;
 use super::table::{self, Cell, measure, number, optional, text, time};
 use super::{CommandResult, PageArguments, print, retry};
 use crate::app::App;
@@ -42,7 +43,7 @@ enum Command {
         after_help = "Examples:\n  longshore dead-letters retry 01927b3e-5a1c-7cc3-98c4-dc0c0c07398f\n  \
                       longshore dead-letters retry --all"
     )]
-    Retry(Which),
+    Retry(Retry),
     /// Delete messages permanently; asks on a terminal
     #[command(
         after_help = "Examples:\n  longshore dead-letters discard 01927b3e-5a1c-7cc3-98c4-dc0c0c07398f\n  \
@@ -57,6 +58,15 @@ struct Show {
     #[arg(value_parser = dead_letter_id)]
     id: Uuid,
     /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Retry {
+    #[command(flatten)]
+    which: Which,
+    /// Print one JSON object: the applied messages, and the others with the reasons
     #[arg(long)]
     json: bool,
 }
@@ -92,8 +102,8 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             let found = dead_letters::by_id(&app.store, id).await?;
             table::print_object(json, &ListedDeadLetter::new(&found, &names), details)
         }
-        Command::Retry(which) => {
-            let retried = retry_all(&app, &which).await;
+        Command::Retry(arguments) => {
+            let retried = retry_all(&app, &arguments).await;
             app.store.wake().flush().await;
             retried
         }
@@ -123,17 +133,15 @@ async fn list(store: &Store, page: &PageArguments) -> CommandResult {
     page.print_page("dead letters", headers, &listed, |listed| listed.id.to_string(), row)
 }
 
-async fn retry_all(app: &App, which: &Which) -> CommandResult {
-    let ids = chosen(&app.store, which).await?;
-    let mut failed = 0;
-    for id in &ids {
+async fn retry_all(app: &App, Retry { which, json }: &Retry) -> CommandResult {
+    let mut results = Results::new(*json);
+    for id in &chosen(&app.store, which).await? {
         let workspace = workspace_of(&app.store, *id).await;
         let entry = Entry::from_command(workspace, "dead_letter.retry", id.to_string(), json!({}));
         let apply = async || Ok(crate::dead_letters::retry(app, *id, &entry).await?);
-        let result = retry::long_while_busy(apply).await;
-        failed += report(*id, "applied", result);
+        add(&mut results, *id, "applied", &retry::long_while_busy(apply).await);
     }
-    print::all_done(failed, ids.len(), "were not applied")
+    results.end("applied", "were not applied")
 }
 
 async fn discard(store: &Store, Discard { which, consent, json }: &Discard) -> CommandResult {
@@ -157,25 +165,15 @@ async fn discard(store: &Store, Discard { which, consent, json }: &Discard) -> C
             return print::all_done(failed, ids.len(), "would not be discarded");
         }
     }
-    let (mut discarded, mut failed) = (Vec::new(), Vec::new());
+    let mut results = Results::new(*json);
     for id in &ids {
         let workspace = workspace_of(store, *id).await;
         let entry =
             Entry::from_command(workspace, "dead_letter.discard", id.to_string(), json!({}));
         let discard = async || Ok(dead_letters::discard(store, *id, &entry).await?);
-        let result = retry::while_busy(discard).await;
-        match &result {
-            Ok(()) => discarded.push(id),
-            Err(error) => failed.push(json!({"id": id, "reason": error.to_string()})),
-        }
-        if !json {
-            report(*id, "discarded", result);
-        }
+        add(&mut results, *id, "discarded", &retry::while_busy(discard).await);
     }
-    if *json {
-        println!("{}", json!({"discarded": discarded, "failed": failed}));
-    }
-    print::all_done(failed.len(), ids.len(), "were not discarded")
+    results.end("discarded", "were not discarded")
 }
 
 /// The workspace of a dead letter; none if it has none, or is unknown.
@@ -201,16 +199,12 @@ async fn chosen(store: &Store, which: &Which) -> CommandResult<Vec<Uuid>> {
     Ok(ids)
 }
 
-/// Prints the result; returns the number of failures.
-fn report(id: Uuid, done: &str, result: CommandResult) -> usize {
+fn add(results: &mut Results, id: Uuid, done: &str, result: &CommandResult) {
     match result {
-        Ok(()) => {
-            println!("{id} {done}");
-            0
-        }
+        Ok(()) => results.done(&format!("{id} {done}"), id.to_string().into()),
         Err(error) => {
-            eprintln!("{id} {}", table::printable(&error.to_string()));
-            1
+            let line = format!("{id} {}", table::printable(&error.to_string()));
+            results.failed(&line, id, error);
         }
     }
 }

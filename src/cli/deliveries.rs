@@ -1,10 +1,12 @@
 //! `longshore deliveries`.
 
+use serde_json::json;
 use uuid::Uuid;
 
 use super::ids::delivery_id;
+use super::print::Results;
 use super::table::{self, Cell, number, optional, state, text, time};
-use super::{CommandResult, Error, ListArguments, find_named, print, retry};
+use super::{CommandResult, Error, ListArguments, find_named, retry};
 use crate::app::App;
 use crate::config::Config;
 use crate::deliveries::{self, Delivery, DeliveryError, Filter, State};
@@ -69,6 +71,9 @@ struct Resend {
     /// With --state, only deliveries of this workspace
     #[arg(long, value_name = "NAME", requires = "state", conflicts_with = "ids")]
     workspace: Option<String>,
+    /// Print one JSON object: the deliveries with the results, and the others with the reasons
+    #[arg(long)]
+    json: bool,
 }
 
 /// The states whose deliveries can be sent again together.
@@ -135,11 +140,11 @@ async fn resend(app: &App, arguments: Resend) -> CommandResult {
         Some(state) => ids_in_state(app, state, arguments.workspace).await?,
         None => arguments.ids,
     };
-    if ids.is_empty() {
+    if ids.is_empty() && !arguments.json {
         println!("No deliveries.");
         return Ok(());
     }
-    let mut failed = 0;
+    let mut results = Results::new(arguments.json);
     for id in &ids {
         let resent = retry::while_busy(async || {
             Ok(match state {
@@ -147,20 +152,21 @@ async fn resend(app: &App, arguments: Resend) -> CommandResult {
                 None => deliveries::resend(app, *id).await.map(|()| true)?,
             })
         });
-        match resent.await {
-            Ok(true) if state == Some(State::Pending) => println!("{id} will be sent now"),
-            Ok(true) => println!("{id} will be sent again"),
-            Ok(false) => println!("{id} was sent or given up in the meantime"),
+        let (result, sentence) = match resent.await {
+            Ok(true) if state == Some(State::Pending) => ("sent_now", "will be sent now"),
+            Ok(true) => ("sent_again", "will be sent again"),
+            Ok(false) => ("already_ended", "was sent or given up in the meantime"),
             Err(error) if state.is_some() && is_waiting(&error) => {
-                println!("{id} will be sent after the delivery before it");
+                ("waiting", "will be sent after the delivery before it")
             }
             Err(error) => {
-                failed += 1;
-                eprintln!("longshore: {error}");
+                results.failed(&format!("longshore: {error}"), id, &error);
+                continue;
             }
-        }
+        };
+        results.done(&format!("{id} {sentence}"), json!({"id": id, "result": result}));
     }
-    print::all_done(failed, ids.len(), "were not resent")
+    results.end("deliveries", "were not resent")
 }
 
 fn is_waiting(error: &Error) -> bool {

@@ -3,13 +3,15 @@
 mod recipients;
 
 use clap::Subcommand;
+use serde_json::json;
 use uuid::Uuid;
 
 use super::audit;
 use super::ids::dispatch_id;
+use super::print::Results;
 use super::table::{self, Cell, fields, number, optional, progress, state, text, time};
 use super::times::{Moment, moment, range};
-use super::{CommandResult, ListArguments, WorkspaceArgument, campaigns, find_named, print, retry};
+use super::{CommandResult, ListArguments, WorkspaceArgument, campaigns, find_named, retry};
 use crate::app::App;
 use crate::config::Config;
 use crate::dispatches::api::status::{cancellation, may_still_be_sent};
@@ -52,8 +54,9 @@ enum Command {
     /// Send to the recipients of an ended send, such as an apology; asks on a terminal
     ///
     /// Each of them gets each message once. By default, the recipients are those whose message was
-    /// sent or delivered, or may have been sent. With --idempotency-key, a repeat returns the first send without a question;
-    /// without it, a repeat is another send. The question and --dry-run list earlier sends to the same recipients.
+    /// sent or delivered, or may have been sent. With --idempotency-key, a repeat returns the first
+    /// send without a question; without it, a repeat is another send. The question and --dry-run
+    /// list earlier sends to the same recipients.
     #[command(after_help = "Examples:
   longshore dispatches send 0197b6a83c557e119a1f3f0f3c2d6e54 --request apology.json --dry-run
   longshore dispatches send 0197b6a83c557e119a1f3f0f3c2d6e54 --request apology.json --idempotency-key \
@@ -62,9 +65,9 @@ enum Command {
     /// Cancel sends; messages that workers already hold may still go out
     ///
     /// Each worker checks before each message that its send is not cancelled. Until the messages in
-    /// flight have an outcome, the state is `cancelling`; then it is `cancelled`, and nothing more is
-    /// sent. `dispatches show` counts the messages that may have been sent although nobody accepted
-    /// them: their receiver did not respond, or a worker was lost.
+    /// flight have an outcome, the state is `cancelling`; then it is `cancelled`, and nothing more
+    /// is sent. `dispatches show` counts the messages that may have been sent although nobody
+    /// accepted them: their receiver did not respond, or a worker was lost.
     #[command(after_help = "Example:
   longshore dispatches cancel 0197b6a83c557e119a1f3f0f3c2d6e54")]
     Cancel(Cancel),
@@ -101,6 +104,9 @@ struct Cancel {
     /// The dispatch_ids
     #[arg(required = true, value_name = "ID", value_parser = dispatch_id)]
     ids: Vec<Uuid>,
+    /// Print one JSON object: the sends with their states, and the others with the reasons
+    #[arg(long)]
+    json: bool,
 }
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
@@ -201,17 +207,20 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
 
 /// Cancels all sends that it can, prints the errors of the others, and fails if there are any.
 async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
-    let mut failed = 0;
+    let mut results = Results::new(arguments.json);
     for id in &arguments.ids {
         let shown = id.simple();
         // A repeated cancellation has no effect.
-        let error = match retry::until_done(async || cancel_one(app, *id).await).await {
-            Ok(Some((State::Cancelled, _))) => {
-                println!("{shown} is cancelled: nothing more goes out");
-                continue;
-            }
-            Ok(Some((State::Cancelling, count))) => {
-                println!("{}", cancelling(*id, count));
+        let reason = match retry::until_done(async || cancel_one(app, *id).await).await {
+            Ok(Some((state @ (State::Cancelled | State::Cancelling), count))) => {
+                let line = if state == State::Cancelled {
+                    format!("{shown} is cancelled: nothing more goes out")
+                } else {
+                    cancelling(*id, count)
+                };
+                let id = shown.to_string();
+                let object = json!({"id": id, "state": state.name(), "may_still_be_sent": count});
+                results.done(&line, object);
                 continue;
             }
             Ok(Some((state, _))) => {
@@ -220,11 +229,10 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
             Ok(None) => unknown(*id),
             Err(error) => format!("{shown}: {error}"),
         };
-        failed += 1;
-        eprintln!("longshore: {error}");
+        results.failed(&format!("longshore: {reason}"), shown, &reason);
     }
     app.store.wake().flush().await;
-    print::all_done(failed, arguments.ids.len(), "dispatches could not be cancelled")
+    results.end("dispatches", "dispatches could not be cancelled")
 }
 
 /// Cancels a send that has not ended, with its entry in the audit log. Returns its state and the

@@ -167,10 +167,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         Command::Download(arguments) => download::run(&client, arguments, json).await,
         Command::Verify(_) => Ok(()),
         Command::Repeat { prefix } => repeat(&client, &prefix, &options, json).await,
-        Command::List(arguments) => {
-            arguments.check_for_api()?;
-            list(&client, &arguments, json).await
-        }
+        Command::List(arguments) => list(&client, &arguments, json).await,
         Command::Status { prefix } => print_export(&client.status(&prefix).await?, json),
         Command::Cancel { prefix, consent } => cancel(&client, &prefix, &consent, json).await,
     }
@@ -290,7 +287,9 @@ fn cancellation(prefix: &str) -> String {
 
 async fn list(client: &Client, arguments: &List, json: bool) -> CommandResult {
     let List { after, limit, .. } = arguments;
-    let exports = client.list(after.as_deref(), usize::try_from(*limit)?.saturating_add(1)).await?;
+    let filters = arguments.api_parameters()?;
+    let rows = usize::try_from(*limit)?.saturating_add(1);
+    let exports = client.list(&filters, after.as_deref(), rows).await?;
     let exports: Vec<Listed> =
         exports.into_iter().map(|(export, raw)| Listed { export, raw }).collect();
     let headers = ["PREFIX", "STATE", "USERS", "FILES", "BYTES", "REQUESTED", "ERROR"];

@@ -12,8 +12,8 @@ use runtime::history::{self, History, Metric, Step, Window};
 
 /// Show how much was done, and how much waited: by minute, hour or day
 ///
-/// Minutes are kept for a day, hours for a year. A time in which no process ran has no values. The last
-/// minute, hour or day is shown once it has ended; days are those of UTC.
+/// Minutes are kept for a day, hours for a year. A time in which no process ran has no values. The
+/// last minute, hour or day is shown once it has ended; days are those of UTC.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   longshore history

@@ -34,8 +34,8 @@ const SHOWN: u64 = 20;
 /// Import users, one export record per line. A record with the identifier of an existing profile
 /// (service_id, external_id, alias, then email) replaces its fields; any other creates a profile.
 /// Subscription states, push tokens and other fields that exports do not contain are kept unless
-/// the line has them, and unsubscribed users stay unsubscribed. Invalid lines are reported with file
-/// and line number, the first 20 individually and all of them by reason; the other lines are
+/// the line has them, and unsubscribed users stay unsubscribed. Invalid lines are reported with
+/// file and line number, the first 20 individually and all of them by reason; the other lines are
 /// imported. Repeating an import creates no duplicates.
 ///
 /// On a terminal, files are checked first; if users would lose fields, the command shows which, and

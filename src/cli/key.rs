@@ -101,9 +101,9 @@ struct Revoke {
     /// The key's name or id
     #[arg(required_unless_present_any = ["from", "secret"], conflicts_with_all = ["from", "secret"])]
     key: Option<String>,
-    /// Instead, revoke the key or SCIM token with the secret in this file, in any workspace; - reads
-    /// the standard input. Does not ask. If no key has the secret, it is refused for ever, and the
-    /// command fails
+    /// Instead, revoke the key or SCIM token with the secret in this file, in any workspace; -
+    /// reads the standard input. Does not ask. If no key has the secret, it is refused for ever,
+    /// and the command fails
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     secret: Option<PathBuf>,
     /// Instead, revoke all secrets of a file from `key revocations`; - reads the standard input.

@@ -27,11 +27,12 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show the partitions that are behind or stopped: the group's position, its lag, and the reason
+    /// Show the partitions that are behind or stopped: the group's position, its lag, and the
+    /// reason
     ///
-    /// The stopped ones are first, then those that are furthest behind. For the topics whose messages
-    /// are applied exactly once, because their offsets are in the database. Exits with 1 if a
-    /// partition is stopped.
+    /// The stopped ones are first, then those that are furthest behind. For the topics whose
+    /// messages are applied exactly once, because their offsets are in the database. Exits with 1
+    /// if a partition is stopped.
     #[command(after_help = "Examples:\n  longshore log status\n  \
                       longshore log status --json | jq 'select(.stopped)'")]
     Status {

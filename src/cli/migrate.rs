@@ -7,7 +7,7 @@ use super::progress::{self, Unit};
 use crate::app::{App, OpenError};
 use crate::config::Config;
 use crate::setup::migrations::MIGRATIONS;
-use crate::setup::{self, SetupError, Upgrade};
+use crate::setup::{self, SetupError, SetupResult, Upgrade};
 use crate::users::{SLICES, phones};
 use kit::retry::Retry;
 use serde_json::{Value, json};
@@ -37,8 +37,8 @@ pub struct Arguments {
     /// Show what would change, and whether it can; change nothing
     #[arg(long)]
     check: bool,
-    /// With --check, print a JSON object
-    #[arg(long, requires = "check")]
+    /// Print a JSON object
+    #[arg(long)]
     json: bool,
 }
 
@@ -77,13 +77,21 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             Err(error) => return Err(error.into()),
         }
     };
+    if let Some(note) = &result.note {
+        eprintln!("longshore: {note}");
+    }
+    if arguments.json {
+        let SetupResult { schema, rotated, .. } = result;
+        println!(
+            "{}",
+            json!({"schema": schema.at, "own_schema": schema.own, "rotated_secrets": rotated})
+        );
+        return Ok(());
+    }
     if result.schema.is_newer() {
         println!("the database is {}: there is nothing to migrate", result.schema);
     } else {
         println!("the database and the log are at this version");
-    }
-    if let Some(note) = result.note {
-        eprintln!("longshore: {note}");
     }
     if result.rotated {
         println!("the stored secrets are now encrypted with the new LONGSHORE_SECRET_KEY");
@@ -176,7 +184,7 @@ async fn upgrade_without_files(config: &Config, missing: String) -> CommandResul
     Ok(Upgrade { pending, rotates_secrets: false, log_problems })
 }
 
-async fn migrate(config: &Config) -> Result<setup::SetupResult, MigrateError> {
+async fn migrate(config: &Config) -> Result<SetupResult, MigrateError> {
     // A plain connection first: its error is clearer than that of a pool.
     inspect::inspect_server(&config.database_url()).await?;
     let app = App::open(config.clone()).await?;

@@ -1,7 +1,7 @@
-//! The output of commands. A reader that stops, as in `| head`, or a full disk must not end a command
-//! halfway through its changes (docs/reference/command-line.md). So the macros here replace those
-//! of the standard library, which panic: the first error is kept, and decides the exit status after
-//! the command.
+//! The output of commands. A reader that stops, as in `| head`, or a full disk must not end a
+//! command halfway through its changes (docs/reference/command-line.md). So the macros here replace
+//! those of the standard library, which panic: the first error is kept, and decides the exit status
+//! after the command.
 
 use std::fmt::Arguments;
 use std::io::{self, Write as _};

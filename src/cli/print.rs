@@ -1,5 +1,7 @@
 //! What commands print about their actions, and texts that several lists have.
 
+use std::fmt::Display;
+
 use jiff::{SpanRound, Timestamp, Unit};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -70,6 +72,44 @@ pub fn revoked(is_json: bool, id: Uuid, name: &str, suffix: &str, is_declared: b
             "the workspace file declares it: remove it there, or set a new secret; apply refuses \
              the revoked one"
         );
+    }
+}
+
+/// The results of an action on several objects: each printed at once, or all as one JSON object.
+pub struct Results {
+    is_json: bool,
+    done: Vec<Value>,
+    failed: Vec<Value>,
+}
+
+impl Results {
+    pub fn new(is_json: bool) -> Self {
+        Self { is_json, done: Vec::new(), failed: Vec::new() }
+    }
+
+    /// Adds what was done, as a line for people and as JSON.
+    pub fn done(&mut self, line: &str, object: Value) {
+        if !self.is_json {
+            println!("{line}");
+        }
+        self.done.push(object);
+    }
+
+    /// Adds an object that was not changed.
+    pub fn failed(&mut self, line: &str, id: impl Display, reason: impl Display) {
+        if !self.is_json {
+            eprintln!("{line}");
+        }
+        self.failed.push(json!({"id": id.to_string(), "reason": reason.to_string()}));
+    }
+
+    /// Prints the JSON object, in which `name` has what was done. Fails with `failure` if an object
+    /// was not changed.
+    pub fn end(self, name: &str, failure: &str) -> CommandResult {
+        if self.is_json {
+            println!("{}", json!({name: self.done, "failed": self.failed}));
+        }
+        all_done(self.failed.len(), self.done.len() + self.failed.len(), failure)
     }
 }
 

@@ -77,7 +77,7 @@ const COMMANDS: &[Page] = &[
     page(
         "commands-workspaces.md",
         "Commands: workspaces",
-        &["apply", "control-group", "segments", "catalogs"],
+        &["apply", "workspaces", "control-group", "segments", "catalogs"],
     ),
     page(
         "commands-access.md",
@@ -284,8 +284,8 @@ fn error_codes() -> String {
     page
 }
 
-/// A table of the document's plain fields, and one for each field with fields of its own; only those
-/// that the page includes.
+/// A table of the document's plain fields, and one for each field with fields of its own; only
+/// those that the page includes.
 fn workspace_file(title: &str, document: &str, includes: impl Fn(&str) -> bool) -> String {
     const TABLE: &str = "| Field | Type | Meaning |\n|---|---|---|\n";
     let schema: Value = serde_json::from_str(&json_schema()).unwrap_or_default();

@@ -10,7 +10,8 @@ use gateway::ApiError;
 use kit::retry::{Retry as _, TimedRetries};
 use store::StoreError;
 
-/// How long to try a change: a worker that stopped inside a transaction keeps its locks for a minute.
+/// How long to try a change: a worker that stopped inside a transaction keeps its locks for a
+/// minute.
 const MAX_TIME: Duration = Duration::from_secs(90);
 
 /// When the command shows what it waits for.

@@ -1,11 +1,13 @@
 //! `longshore schedules`.
 
+use serde_json::json;
 use uuid::Uuid;
 
 use super::audit;
 use super::ids::schedule_id;
+use super::print::Results;
 use super::table::{self, Cell, optional, state, text, time};
-use super::{CommandResult, ListArguments, find_named, print, retry};
+use super::{CommandResult, ListArguments, find_named, retry};
 use crate::app::App;
 use crate::config::Config;
 use crate::messages::Timing;
@@ -54,6 +56,9 @@ struct Cancel {
     /// The schedule_ids
     #[arg(required = true, value_name = "ID", value_parser = schedule_id)]
     ids: Vec<Uuid>,
+    /// Print one JSON object: the schedules with their states, and the others with the reasons
+    #[arg(long)]
+    json: bool,
 }
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
@@ -88,28 +93,21 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
 
 /// Cancels all schedules that it can, prints the errors of the others, and fails if there are any.
 async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
-    let mut failed = 0;
+    let mut results = Results::new(arguments.json);
     for id in &arguments.ids {
-        match retry::while_busy(async || cancel_one(app, *id).await).await {
-            Ok(Some(State::Cancelling)) => println!(
-                "{id} cancelling: messages that workers already hold may still go out; `longshore \
-                 schedules show {id}` shows when it is cancelled"
-            ),
-            Ok(Some(State::Cancelled)) => println!("{id} cancelled"),
-            Ok(Some(State::Missed)) => println!("{id} was missed: no message is sent"),
-            result => {
-                failed += 1;
-                let why = match result {
-                    Ok(Some(_)) => format!("{id} was already sent"),
-                    Ok(None) => unknown(*id),
-                    Err(error) => format!("{id}: {error}"),
-                };
-                eprintln!("longshore: {why}");
+        let reason = match retry::while_busy(async || cancel_one(app, *id).await).await {
+            Ok(Some(state @ (State::Cancelling | State::Cancelled | State::Missed))) => {
+                results.done(&cancelled(*id, state), json!({"id": id, "state": state.name()}));
+                continue;
             }
-        }
+            Ok(Some(_)) => format!("{id} was already sent"),
+            Ok(None) => unknown(*id),
+            Err(error) => format!("{id}: {error}"),
+        };
+        results.failed(&format!("longshore: {reason}"), id, &reason);
     }
     app.store.wake().flush().await;
-    print::all_done(failed, arguments.ids.len(), "were not cancelled")
+    results.end("schedules", "were not cancelled")
 }
 
 /// Cancels a schedule, with its entry in the audit log. Returns its state, if there is such a
@@ -123,6 +121,18 @@ async fn cancel_one(app: &App, id: Uuid) -> CommandResult<Option<State>> {
     }
     tx.commit().await?;
     Ok(cancelled.map(|cancelled| cancelled.state))
+}
+
+/// What the state of a cancelled schedule means.
+fn cancelled(id: Uuid, state: State) -> String {
+    match state {
+        State::Cancelling => format!(
+            "{id} cancelling: messages that workers already hold may still go out; `longshore \
+             schedules show {id}` shows when it is cancelled"
+        ),
+        State::Missed => format!("{id} was missed: no message is sent"),
+        state => format!("{id} {}", state.name()),
+    }
 }
 
 fn unknown(id: Uuid) -> String {

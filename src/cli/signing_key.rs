@@ -31,8 +31,8 @@ enum Command {
     List(List),
     /// Retire the active key and create a new one, and print the new key's line for ssh-keygen
     ///
-    /// The retired key stays in the list, so exports that it signed can still be verified. Asks on a
-    /// terminal.
+    /// The retired key stays in the list, so exports that it signed can still be verified. Asks on
+    /// a terminal.
     #[command(after_help = "Example:\n  $ longshore signing-key rotate --workspace acme")]
     Rotate(Rotate),
 }

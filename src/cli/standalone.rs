@@ -42,10 +42,12 @@ impl Arguments {
     }
 }
 
-pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
+pub async fn run(mut config: Config, _arguments: Arguments) -> CommandResult {
     console_frame::permissions::check(&config)?;
     let _lock = lock(&config.data)?;
     let listener = gateway::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
+    // The port may be one that the system has chosen. Download URLs need it.
+    config.gateway.listen = listener.local_addr()?;
     let service = Service::start(config, Process::standalone()).await?;
     // Before the process is ready, as the API's.
     let console = listen_for_console(&service.app.config).await?;

@@ -193,8 +193,8 @@ fn table<const N: usize>(
     output
 }
 
-/// Whether a column distinguishes rows: it has a value, and not only the one workspace that all rows
-/// have.
+/// Whether a column distinguishes rows: it has a value, and not only the one workspace that all
+/// rows have.
 fn informs(header: &str, cells: &[&Cell]) -> bool {
     let is_same = cells.windows(2).all(|pair| pair[0] == pair[1]);
     let has_values = cells.iter().any(|cell| !cell.is_empty());

@@ -1,8 +1,10 @@
 //! `longshore template`: templates of messages, checked and rendered before they are sent.
 
+use std::fmt::{self, Display, Formatter};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde_json::Value;
 use template::{MAX_SOURCE, Names, Template, TemplateError};
 
@@ -38,6 +40,9 @@ enum Command {
         /// without it, they are not checked
         #[arg(long, value_name = "NAME")]
         workspace: Option<String>,
+        /// Print one JSON object per file
+        #[arg(long)]
+        json: bool,
     },
     /// Render a template for a user
     #[command(after_help = "Example:
@@ -60,6 +65,9 @@ enum Command {
         /// canvas_entry_properties of the template, a JSON object
         #[arg(long, value_name = "JSON", value_parser = object)]
         canvas_entry_properties: Option<TreeObject>,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -70,14 +78,14 @@ pub fn object(json: &str) -> Result<TreeObject, String> {
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     match arguments.command {
-        Command::Check { files, workspace: None } => check(&files, &NAMES),
-        Command::Check { files, workspace } => {
+        Command::Check { files, workspace: None, json } => check(&files, &NAMES, json),
+        Command::Check { files, workspace, json } => {
             let app = super::open(config).await?;
             let mut tx = app.store.snapshot().await?;
             let workspace = only_or_named(&mut tx, workspace.as_deref()).await?;
             drop(tx);
             let settings = settings::find(&app, workspace.id).await?;
-            check(&files, &names(&settings))
+            check(&files, &names(&settings), json)
         }
         Command::Render {
             file,
@@ -86,6 +94,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             event_properties,
             trigger_properties,
             canvas_entry_properties,
+            json,
         } => {
             let app = super::open(config).await?;
             let mut tx = app.store.snapshot().await?;
@@ -102,7 +111,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
                 canvas_entry_properties,
             };
             let settings = settings::find(&app, workspace_id).await?;
-            let template = read(&file, &names(&settings))?;
+            let template = read(&file, &names(&settings)).map_err(|error| error.to_string())?;
             let external = External {
                 app: &app,
                 workspace_id,
@@ -113,7 +122,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             let mut warnings = Vec::new();
             let shown = preview(&external, Draft::Text(&template), &subject, &mut warnings).await;
             warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-            print(shown)
+            print(shown, json)
         }
     }
 }
@@ -128,15 +137,59 @@ pub async fn recipient(app: &App, workspace: i32, user: &str) -> CommandResult<R
     recipient.map_err(|error| format!("users.doc of {service_id}: {error}").into())
 }
 
-fn check(files: &[PathBuf], names: &Names<'_>) -> CommandResult {
-    let errors = files.iter().filter_map(|file| read(file, names).err());
-    let invalid = errors.map(|error| eprintln!("{error}")).count();
+/// A checked file; why its template is invalid, and where.
+#[derive(Debug, Serialize)]
+struct Checked {
+    file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<usize>,
+    /// None if it is valid.
+    error: Option<String>,
+}
+
+impl Checked {
+    fn valid(file: &Path) -> Self {
+        Self { file: file.display().to_string(), line: None, column: None, error: None }
+    }
+
+    fn invalid(file: &Path, error: String) -> Self {
+        Self { error: Some(error), ..Self::valid(file) }
+    }
+
+    fn invalid_at(file: &Path, TemplateError { line, column, text }: &TemplateError) -> Self {
+        Self { line: Some(*line), column: Some(*column), ..Self::invalid(file, text.clone()) }
+    }
+}
+
+/// The error, with the file, the line and the column.
+impl Display for Checked {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.file)?;
+        if let (Some(line), Some(column)) = (self.line, self.column) {
+            write!(formatter, ":{line}:{column}")?;
+        }
+        write!(formatter, ": {}", self.error.as_deref().unwrap_or("valid"))
+    }
+}
+
+fn check(files: &[PathBuf], names: &Names<'_>, is_json: bool) -> CommandResult {
+    let mut invalid = 0;
+    for file in files {
+        let checked = read(file, names).err().unwrap_or_else(|| Checked::valid(file));
+        if is_json {
+            println!("{}", serde_json::to_string(&checked)?);
+        } else if checked.error.is_some() {
+            eprintln!("{checked}");
+        }
+        invalid += usize::from(checked.error.is_some());
+    }
     super::print::all_done(invalid, files.len(), "templates are invalid")
 }
 
-/// The template of a file; the error names the file, the line and the column.
-fn read(file: &Path, names: &Names<'_>) -> Result<Template, String> {
-    let name = file.display();
+/// The template of a file.
+fn read(file: &Path, names: &Names<'_>) -> Result<Template, Checked> {
     let mut source = Vec::new();
     // One byte more than a template may have.
     let max_bytes = MAX_SOURCE as u64 + 1;
@@ -146,25 +199,31 @@ fn read(file: &Path, names: &Names<'_>) -> Result<Template, String> {
             std::fs::File::open(file).and_then(|file| file.take(max_bytes).read_to_end(&mut source))
         }
     };
-    read.map_err(|error| format!("{name}: {error}"))?;
-    let source = String::from_utf8(source).map_err(|_| format!("{name}: not UTF-8"))?;
-    let with_position = |TemplateError { line, column, text }: &TemplateError| {
-        format!("{name}:{line}:{column}: {text}")
-    };
-    let template = Template::parse(&source, names).map_err(|error| with_position(&error))?;
+    read.map_err(|error| Checked::invalid(file, error.to_string()))?;
+    let source = String::from_utf8(source);
+    let source = source.map_err(|_| Checked::invalid(file, "not UTF-8".to_owned()))?;
+    let parsed = Template::parse(&source, names);
+    let template = parsed.map_err(|error| Checked::invalid_at(file, &error))?;
     match template.mistake() {
-        Some(mistake) => Err(with_position(mistake)),
+        Some(mistake) => Err(Checked::invalid_at(file, mistake)),
         None => Ok(template),
     }
 }
 
-/// Prints the text as it would be sent; the values of `message_extras` go to standard error.
-fn print(shown: Preview) -> CommandResult {
+/// Prints the text as it would be sent; the values of `message_extras` go to standard error. As
+/// JSON, prints all of it.
+fn print(shown: Preview, is_json: bool) -> CommandResult {
+    if is_json {
+        println!("{}", serde_json::to_string(&shown)?);
+    }
     if let Some(reason) = shown.aborted {
         return Err(format!("message aborted: {reason}").into());
     }
     if let Some(reason) = shown.failed {
         return Err(reason.into());
+    }
+    if is_json {
+        return Ok(());
     }
     print!("{}", shown.rendered.as_ref().and_then(Value::as_str).unwrap_or_default());
     if !shown.message_extras.is_empty() {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::confirm::Consent;
+use super::print::Results;
 use super::{CommandResult, WorkspaceArgument, print, retry, table};
 use crate::app::App;
 use crate::config::Config;
@@ -172,26 +173,16 @@ async fn delete(
     json: bool,
 ) -> CommandResult {
     let workspace = workspace.find(&mut app.store.snapshot().await?).await?;
-    let (mut erased, mut failed) = (Vec::new(), Vec::new());
+    let mut results = Results::new(json);
     for id in ids {
         let erase = async || Ok(erase::erase(&app.store, &workspace, id).await?);
         match retry::while_busy(erase).await {
             Ok(service_id) => {
-                if !json {
-                    println!("erased {id} ({service_id})");
-                }
-                erased.push(service_id);
+                let line = format!("erased {id} ({service_id})");
+                results.done(&line, service_id.to_string().into());
             }
-            Err(error) => {
-                if !json {
-                    eprintln!("not erased: {error}");
-                }
-                failed.push(serde_json::json!({"id": id, "reason": error.to_string()}));
-            }
+            Err(error) => results.failed(&format!("not erased: {error}"), id, &error),
         }
     }
-    if json {
-        println!("{}", serde_json::json!({"erased": erased, "failed": failed}));
-    }
-    print::all_done(failed.len(), ids.len(), "were not erased")
+    results.end("erased", "were not erased")
 }

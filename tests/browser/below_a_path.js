@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { signIn } from "./support/person.js";
 import { startProxy } from "./support/proxy.js";
-import { browser } from "./support/shared.js";
+import { browser } from "./support/shared_browser.js";
 import { World } from "./support/world.js";
 import { fillRequest, stateOf } from "./support/tasks.js";
 

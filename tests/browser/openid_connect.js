@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { inspect, inspectInWindows } from "./support/browser.js";
 import { startIdentityProvider } from "./support/identity_provider.js";
-import { browser } from "./support/shared.js";
+import { browser } from "./support/shared_browser.js";
 import { World } from "./support/world.js";
 
 const ANN = "ann@acme.example";

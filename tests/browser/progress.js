@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { exportPath, signIn } from "./support/person.js";
-import { browser } from "./support/shared.js";
+import { browser } from "./support/shared_browser.js";
 import { stateOf } from "./support/tasks.js";
 import { World } from "./support/world.js";
 
@@ -49,6 +49,10 @@ test("a large export is followed to its end, where the stream ends", async (t) =
         world.storage.hold(30);
         await main.getByText(new RegExp(`^${text(files * IN_FILE)} of ${text(USERS)}`)).first().waitFor();
     }
+    // The request for the final state fails at first.
+    const ofPage = (url) => url.pathname === exportPath(prefix);
+    await page.route(ofPage, (route) => route.fulfill({ status: 503 }), { times: 1 });
+    await main.getByRole("link", { name: "Exports", exact: true }).focus();
     world.storage.release();
     await stateOf(page, "Done").waitFor();
 
@@ -62,9 +66,12 @@ test("a large export is followed to its end, where the stream ends", async (t) =
     const hasEnded = (address) => performance.getEntriesByName(address).length === 1;
     await world.until("the stream has ended", () => page.evaluate(hasEnded, streams[0].url()));
 
-    // The final state has the figures of the files, and nothing that only a running export offers.
+    // The final state has the figures of the files, and nothing that only a running export offers. It is
+    // loaded after the end of the stream.
+    await main.locator("summary", { hasText: /cancel/i }).waitFor({ state: "detached" });
+    assert.deepEqual(person.problems.splice(0), [`503: ${world.console}${exportPath(prefix)}`]);
+    assert.equal(await page.evaluate(() => document.activeElement.innerText), "Exports", "the focus stays");
     await main.getByText(text(USERS)).first().waitFor();
-    assert.equal(await main.locator("summary", { hasText: /cancel/i }).count(), 0);
     const status = JSON.parse(await world.run("export", "status", prefix, "--json", "--key", ""));
     assert.deepEqual([status.state, status.users.done, status.files.done], ["done", USERS, USERS / IN_FILE]);
     await person.close(new URL(world.console).host);

@@ -25,7 +25,6 @@ const SMALL_PICTURES = [
 const { values, positionals } = parseArgs({ options: { book: { type: "boolean" } }, allowPositionals: true });
 const [folder] = positionals;
 mkdirSync(folder, { recursive: true });
-process.once("SIGTERM", () => process.exit(143));
 
 const world = await World.start({ users: 20_000 });
 const browser = await Browser.start();

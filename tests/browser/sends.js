@@ -26,6 +26,8 @@ test("an operator finds a wrong send by its campaign, watches it, and cancels it
         await row.getByText("Segment Gold customers").waitFor();
         await row.getByText("Webhook").waitFor();
         await row.getByRole("link", { name: "Spring sale" }).click();
+        // Until it is loaded: its title is there before.
+        await page.waitForURL((url) => url.pathname.endsWith(id));
         await stateOf(page, "Running").waitFor();
         let loads = 0;
         page.on("domcontentloaded", () => (loads += 1));

@@ -22,7 +22,7 @@ const LIST: &str = "/campaigns/list";
 const START: i64 = 1_795_262_400_000;
 
 struct World {
-    place: Installation,
+    installation: Installation,
     api: LocalApi,
 }
 
@@ -56,20 +56,23 @@ fn file(campaigns: &[Value]) -> String {
 
 impl World {
     async fn new(store: TestStore) -> Self {
-        let place = Installation::open(store, &keys().to_string(), |config| {
+        let installation = Installation::open(store, &keys().to_string(), |config| {
             // Else `apply` notes that links in emails lead nowhere.
             config.public_url = Some("https://api.acme.example".parse().unwrap());
         })
         .await;
-        place.app.clock.set(Timestamp::from_millisecond(START).unwrap());
-        let api = LocalApi::new(&place.app, KEY);
-        Self { place, api }
+        installation.app.clock.set(Timestamp::from_millisecond(START).unwrap());
+        let api = LocalApi::new(&installation.app, KEY);
+        Self { installation, api }
     }
 
     /// Applies a file with these campaigns, so many hours after the start.
     async fn apply(&self, hours: i64, campaigns: &[Value], prune: bool) -> Vec<String> {
-        self.place.app.clock.set(Timestamp::from_millisecond(START + hours * 3_600_000).unwrap());
-        self.place.apply(&file(campaigns), prune).await
+        self.installation
+            .app
+            .clock
+            .set(Timestamp::from_millisecond(START + hours * 3_600_000).unwrap());
+        self.installation.apply(&file(campaigns), prune).await
     }
 
     async fn list(&self, query: &str) -> Vec<Value> {
@@ -114,7 +117,7 @@ async fn pages_follow_the_order_of_creation_both_ways(world: World) {
     // Those of another workspace are its own.
     let other = "workspace: other\nkeys: [{name: k, secret: key-of-another-workspace, \
                  permissions: [campaigns.list]}]\n";
-    world.place.apply(other, false).await;
+    world.installation.apply(other, false).await;
     let (status, body) = world.api.with_key("key-of-another-workspace").get(LIST).await;
     assert_eq!((status, body), (200, json!({ "message": "success", "campaigns": [] })));
     let (status, _) = world.api.with_key("key-that-may-only-track").get(LIST).await;
@@ -135,22 +138,22 @@ async fn archived_and_earlier_edited_campaigns_are_omitted(world: World) {
         json!({ "id": id(number), "name": name, "last_edited": edited,
                 "is_api_campaign": is_api, "tags": tags })
     };
-    let (noon, one) = ("2026-11-21T12:00:00.000Z", "2026-11-21T13:00:00.000Z");
+    let (noon, one_o_clock) = ("2026-11-21T12:00:00.000Z", "2026-11-21T13:00:00.000Z");
     let at = |listed: &Value| listed["last_edited"].as_str().unwrap()[..13].to_owned();
     assert_eq!(at(&listed[0]), noon[..13]);
-    assert_eq!(at(&listed[3]), one[..13]);
-    let whole = |entry: &Value| {
+    assert_eq!(at(&listed[3]), one_o_clock[..13]);
+    let with_whole_hour = |entry: &Value| {
         let mut entry = entry.clone();
         entry["last_edited"] = json!(format!("{}:00:00.000Z", at(&entry)));
         entry
     };
     assert_eq!(
-        listed.iter().map(whole).collect::<Vec<_>>(),
+        listed.iter().map(with_whole_hour).collect::<Vec<_>>(),
         [
             entry(0, "Campaign 0", noon, true, json!([])),
             entry(2, "Campaign 2", noon, true, json!(["onboarding", "b"])),
             entry(3, "Campaign 3", noon, false, json!([])),
-            entry(4, "Campaign 44", one, true, json!([])),
+            entry(4, "Campaign 44", one_o_clock, true, json!([])),
         ]
     );
     assert_eq!(world.names("?include_archived=false").await.len(), 4);
@@ -236,9 +239,9 @@ canvases:
         id(2),
         id(3)
     );
-    world.place.apply(&yaml, true).await;
-    let mut tx = world.place.app.store.snapshot().await.unwrap();
-    let stored = campaigns::stored(&mut tx, world.place.workspace).await.unwrap();
+    world.installation.apply(&yaml, true).await;
+    let mut tx = world.installation.app.store.snapshot().await.unwrap();
+    let stored = campaigns::stored(&mut tx, world.installation.workspace).await.unwrap();
     drop(tx);
     let content: Vec<Value> =
         stored.iter().map(|entry| Value::Object(entry.content.clone())).collect();
@@ -255,5 +258,5 @@ canvases:
             "conversion_window": "12h",
         })
     );
-    assert_eq!(world.place.apply(&yaml, true).await, Vec::<String>::new());
+    assert_eq!(world.installation.apply(&yaml, true).await, Vec::<String>::new());
 }

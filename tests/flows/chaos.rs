@@ -85,7 +85,7 @@ impl Scale {
 struct Scene {
     fleet: Fleet,
     api: Api,
-    place: TestStorage,
+    storage: TestStorage,
     proxy: Proxy,
     workspace: WorkspaceFile,
     receiver: Receiver,
@@ -98,8 +98,8 @@ struct Scene {
 impl Scene {
     async fn new(scale: &Scale) -> Self {
         println!("{} users, seed {} (CHAOS_SEED repeats the choices)", scale.users, scale.seed);
-        let place = TestStorage::s3().await;
-        let proxy = Proxy::to(place.endpoint()).await;
+        let storage = TestStorage::s3().await;
+        let proxy = Proxy::to(storage.endpoint()).await;
         let settings = [
             ("LONGSHORE_EXPORTS__USERS_PER_FILE", scale.per_file.to_string()),
             ("LONGSHORE_EXPORTS__ATTEMPTS", "100".to_owned()),
@@ -107,7 +107,7 @@ impl Scene {
             ("LONGSHORE_WORKER__LEASE_MS", LEASE.as_millis().to_string()),
         ];
         let fleet = Fleet::start(Backend::Fleet(WORKERS.len()), &settings).await;
-        let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
+        let workspace = WorkspaceFile::new("acme").with_storage(&storage.at(&proxy.endpoint()));
         let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
         let api = api.with_timeout(scale.export_timeout());
         let (users, seed) = (scale.users, scale.seed);
@@ -121,7 +121,17 @@ impl Scene {
         assert_eq!(records.count(), users);
         let files = users.div_ceil(scale.per_file);
         let receiver = Receiver::start([]).await;
-        Self { fleet, api, place, proxy, workspace, receiver, records, files, exports: Vec::new() }
+        Self {
+            fleet,
+            api,
+            storage,
+            proxy,
+            workspace,
+            receiver,
+            records,
+            files,
+            exports: Vec::new(),
+        }
     }
 
     /// Asks for an export of all fields, with a callback.
@@ -150,11 +160,11 @@ impl Scene {
             let status = self.api.done(prefix).await;
             let wanted =
                 ExpectedExport { fields: &ALL_FIELDS, days: checker::export_days(&status), prefix };
-            self.records.check(&self.place, &segment, self.files, &wanted).await;
+            self.records.check(&self.storage, &segment, self.files, &wanted).await;
         }
         let files = self.files * self.exports.len();
         eventually("only the files of the exports are left", || async {
-            self.place.list_files().await.len() == files
+            self.storage.list_files().await.len() == files
         })
         .await;
         open_work::wait_until_done(&self.fleet).await;
@@ -164,7 +174,7 @@ impl Scene {
             assert_eq!(callbacks::without_manifest(told), json!({ "success": true }));
         }
         open_work::expire_exports(&self.fleet).await;
-        assert_eq!(self.place.list_files().await.len(), files);
+        assert_eq!(self.storage.list_files().await.len(), files);
         println!("{} exports, each of every user once; nothing is left over", self.exports.len());
         self.fleet.close().await;
     }

@@ -1,5 +1,7 @@
 //! The command line as an operator meets it.
 
+mod colours;
+mod json;
 mod lists;
 mod output;
 mod waiting;
@@ -201,6 +203,7 @@ async fn a_folder_without_an_installation_is_named() {
         &["deliveries", "list"][..],
         &["dead-letters", "list"],
         &["catalogs", "list"],
+        &["workspaces", "list"],
         &["key", "list"],
         &["signing-key", "list"],
         &["scim-token", "list"],
@@ -382,15 +385,15 @@ async fn doctor_fails(server: &str) -> Vec<serde_json::Value> {
 /// What is read from a database that is down fails with it, and is not reported again.
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_reports_each_cause_once() {
-    let whats = |failed: &[serde_json::Value]| -> Vec<String> {
-        let whats = failed.iter().map(|finding| finding["what"].as_str().expect("a text"));
-        let mut whats: Vec<String> =
-            whats.flat_map(|what| what.split(", ")).map(str::to_owned).collect();
-        whats.sort();
-        whats
+    let causes = |failed: &[serde_json::Value]| -> Vec<String> {
+        let causes = failed.iter().map(|finding| finding["what"].as_str().expect("a text"));
+        let mut causes: Vec<String> =
+            causes.flat_map(|cause| cause.split(", ")).map(str::to_owned).collect();
+        causes.sort();
+        causes
     };
     let refused = doctor_fails("127.0.0.1:1").await;
-    assert_eq!(whats(&refused), ["database", "log", "objects"], "{refused:?}");
+    assert_eq!(causes(&refused), ["database", "log", "objects"], "{refused:?}");
     let mut texts: Vec<_> = refused.iter().map(|finding| finding["text"].to_string()).collect();
     texts.dedup();
     assert_eq!(texts.len(), refused.len(), "{refused:?}");
@@ -404,7 +407,7 @@ async fn doctor_reports_each_cause_once() {
         }
     });
     let silent = doctor_fails(&address).await;
-    assert_eq!(whats(&silent), ["database", "log", "objects"], "{silent:?}");
+    assert_eq!(causes(&silent), ["database", "log", "objects"], "{silent:?}");
 }
 
 /// As it is of a setting, though it is read only when it is needed.
@@ -473,8 +476,8 @@ async fn the_host_that_failed_behind_a_redirect_is_named() {
     fleet.close().await;
 }
 
-/// Ended while the file is fetched: leaves only the folder in which a download continues, and prints
-/// the command.
+/// Ended while the file is fetched: leaves only the folder in which a download continues, and
+/// prints the command.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_fetch_can_be_continued() {
     let stuck = TcpListener::bind("127.0.0.1:0").await.expect("a port");

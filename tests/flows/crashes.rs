@@ -31,7 +31,7 @@ fn settings() -> [(&'static str, String); 6] {
 struct Scene {
     fleet: Fleet,
     api: Api,
-    place: Option<TestStorage>,
+    storage: Option<TestStorage>,
     workspace: WorkspaceFile,
     receiver: Receiver,
     records: Vec<String>,
@@ -44,11 +44,11 @@ impl Scene {
     }
 
     /// `failing` is a process and its fail points.
-    async fn new(backend: Backend, place: Option<TestStorage>, failing: (&str, &str)) -> Self {
+    async fn new(backend: Backend, storage: Option<TestStorage>, failing: (&str, &str)) -> Self {
         let mut fleet = Fleet::prepare(backend, &settings(), notice_lost_workers).await;
         let mut workspace = WorkspaceFile::new("acme");
-        if let Some(place) = &place {
-            workspace = workspace.with_storage(place);
+        if let Some(storage) = &storage {
+            workspace = workspace.with_storage(storage);
         }
         let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
         let records: Vec<String> =
@@ -56,7 +56,7 @@ impl Scene {
         fleet.import("acme", &records).await;
         fleet.launch_all(Some(failing)).await;
         let receiver = Receiver::start([]).await;
-        Self { fleet, api, place, workspace, receiver, records }
+        Self { fleet, api, storage, workspace, receiver, records }
     }
 
     fn body(&self) -> Value {
@@ -92,10 +92,10 @@ impl Scene {
         let status = self.api.done(prefix).await;
         let days = checker::export_days(&status);
         let wanted = ExpectedExport { fields: &ALL_FIELDS, days, prefix };
-        let files = match &self.place {
-            Some(place) => {
+        let files = match &self.storage {
+            Some(storage) => {
                 let segment = self.fleet.segment_id(&self.workspace.name).await;
-                checker::own_files(place, &segment, "zip", &wanted).await
+                checker::own_files(storage, &segment, "zip", &wanted).await
             }
             None => {
                 let told = self.callback().await;
@@ -104,8 +104,8 @@ impl Scene {
             }
         };
         checker::check_export(&files, PARTS, &self.records, &wanted);
-        if let Some(place) = &self.place {
-            let only_files = || async { place.list_files().await.len() == PARTS };
+        if let Some(storage) = &self.storage {
+            let only_files = || async { storage.list_files().await.len() == PARTS };
             eventually("nothing else is left in the bucket", only_files).await;
         }
         assert_eq!(self.callback().await["success"], true);
@@ -119,8 +119,8 @@ impl Scene {
 
 /// The process ends at `point`, and another continues.
 async fn killed_at(backend: Backend, name: &str, own: bool, point: &str) {
-    let place = if own { Some(TestStorage::s3().await) } else { None };
-    let mut scene = Scene::new(backend, place, (name, &format!("{point}=kill"))).await;
+    let storage = if own { Some(TestStorage::s3().await) } else { None };
+    let mut scene = Scene::new(backend, storage, (name, &format!("{point}=kill"))).await;
     // A standalone process can end before its response is written.
     if let Ok(response) = scene.send_request().await {
         assert_eq!(response.status(), 201);
@@ -153,16 +153,22 @@ killed! {
 }
 
 /// The export's files are uploaded as on the day before, so that they are to be moved; at
-/// `point` of that its worker ends or stops.
+/// `point` of that its worker ends or stops. The plan has that day from its first commit on: a part
+/// may begin at once.
 async fn moved_with(point: &str) -> (Scene, Accepted) {
-    let failpoints = format!("plan::committed=stop,{point}");
-    let mut scene = Scene::own(Backend::Fleet(1), ("worker-1", &failpoints)).await;
+    let scene = Scene::own(Backend::Fleet(1), ("worker-1", point)).await;
+    let function = "CREATE FUNCTION plan_yesterday() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN
+             NEW.plan = jsonb_set(NEW.plan::jsonb, '{upload_date}',
+                 to_jsonb(((NEW.plan::jsonb->>'upload_date')::date - 1)::text))::text;
+             RETURN NEW;
+         END $$";
+    let trigger = "CREATE TRIGGER plan_yesterday BEFORE UPDATE ON export_jobs FOR EACH ROW
+         WHEN (OLD.plan IS NULL AND NEW.plan IS NOT NULL) EXECUTE FUNCTION plan_yesterday()";
+    for statement in [function, trigger] {
+        stores::execute(&scene.fleet.database_url(), statement).await;
+    }
     let accepted = scene.request().await;
-    scene.has_stopped("worker-1").await;
-    let yesterday = "UPDATE export_jobs SET plan = jsonb_set(plan::jsonb, '{upload_date}',
-         to_jsonb(((plan::jsonb->>'upload_date')::date - 1)::text))::text";
-    assert_eq!(stores::execute(&scene.fleet.database_url(), yesterday).await, 1);
-    scene.fleet.resume("worker-1");
     (scene, accepted)
 }
 
@@ -170,8 +176,8 @@ async fn moved_with(point: &str) -> (Scene, Accepted) {
 async fn between_the_copies_and_the_removals_of_a_move() {
     let (mut scene, accepted) = moved_with("finish::copied=kill").await;
     scene.fleet.wait_until_exited("worker-1").await;
-    let place = scene.place.as_ref().expect("own storage");
-    let both = || async { place.list_files().await.len() == 2 * PARTS };
+    let storage = scene.storage.as_ref().expect("own storage");
+    let both = || async { storage.list_files().await.len() == 2 * PARTS };
     eventually("both names are listed", both).await;
     scene.fleet.launch("worker-1").await;
     scene.ends_whole(&accepted.prefix).await;
@@ -183,8 +189,8 @@ async fn between_the_copies_and_the_removals_of_a_move() {
 async fn a_mover_wakes_after_another_moved() {
     let (mut scene, accepted) = moved_with("finish::copied=stop").await;
     scene.has_stopped("worker-1").await;
-    let place = scene.place.clone().expect("own storage");
-    let both = || async { place.list_files().await.len() == 2 * PARTS };
+    let storage = scene.storage.clone().expect("own storage");
+    let both = || async { storage.list_files().await.len() == 2 * PARTS };
     eventually("both names are listed", both).await;
     scene.fleet.launch("worker-2").await;
     scene.ends_whole(&accepted.prefix).await;
@@ -193,7 +199,7 @@ async fn a_mover_wakes_after_another_moved() {
     scene.fleet.terminate("worker-2").await;
     let next = scene.api.export(&json!({ "fields_to_export": ALL_FIELDS })).await;
     scene.api.done(&next.prefix).await;
-    let only_files = || async { place.list_files().await.len() == 2 * PARTS };
+    let only_files = || async { storage.list_files().await.len() == 2 * PARTS };
     eventually("nothing else is left in the bucket", only_files).await;
     scene.fleet.close().await;
 }
@@ -222,9 +228,9 @@ async fn a_standalone_that_ends_within_the_append() {
 
 /// A worker hangs at `point`, past its lease; another ends the export; then the first wakes.
 async fn a_sleeper(own: bool, point: &str) {
-    let place = if own { Some(TestStorage::s3().await) } else { None };
+    let storage = if own { Some(TestStorage::s3().await) } else { None };
     let failing = ("worker-1", &*format!("{point}=stop"));
-    let mut scene = Scene::new(Backend::Fleet(1), place, failing).await;
+    let mut scene = Scene::new(Backend::Fleet(1), storage, failing).await;
     let accepted = scene.request().await;
     scene.has_stopped("worker-1").await;
     scene.fleet.launch("worker-2").await;
@@ -236,8 +242,8 @@ async fn a_sleeper(own: bool, point: &str) {
     let next = scene.api.export(&json!({ "fields_to_export": ALL_FIELDS })).await;
     scene.api.done(&next.prefix).await;
     assert_eq!(scene.callback().await["success"], true);
-    if let Some(place) = &scene.place {
-        let only_files = || async { place.list_files().await.len() == 2 * PARTS };
+    if let Some(storage) = &scene.storage {
+        let only_files = || async { storage.list_files().await.len() == 2 * PARTS };
         eventually("nothing else is left in the bucket", only_files).await;
     }
     scene.fleet.close().await;
@@ -289,8 +295,8 @@ async fn cancelled_before_the_last_part_counts() {
         let answer = scene.api.delete(&format!("/users/export/{}", accepted.prefix)).await;
         assert_eq!((answer.status.as_u16(), &answer.body["state"]), (200, &json!("cancelled")));
         scene.fleet.resume("worker-1");
-        let place = scene.place.as_ref().expect("own storage");
-        eventually("nothing is left", || async { place.list().await.is_empty() }).await;
+        let storage = scene.storage.as_ref().expect("own storage");
+        eventually("nothing is left", || async { storage.list().await.is_empty() }).await;
         assert_eq!(scene.api.status(&accepted.prefix).await["state"], "cancelled");
         assert!(scene.receiver.received().is_empty(), "a callback of a cancelled export");
         scene.fleet.close().await;

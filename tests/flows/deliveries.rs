@@ -18,6 +18,7 @@ use uuid::Uuid;
 use crate::support::callbacks::{callback_at, verified};
 use crate::support::eventually;
 use crate::support::installation::Installation;
+use crate::support::process;
 use crate::support::receiver::{Receiver, ScriptedResponse};
 use crate::support::stores::{TestStore, on_postgres, on_sqlite};
 
@@ -88,8 +89,8 @@ impl World {
 
     /// Waits until a delivery is in `state`.
     async fn wait_for(&self, id: Uuid, state: State) -> Delivery {
-        let what = format!("delivery {id} is {}", state.name());
-        eventually(&what, || async { self.find(id).await.state == state }).await;
+        let condition = format!("delivery {id} is {}", state.name());
+        eventually(&condition, || async { self.find(id).await.state == state }).await;
         self.find(id).await
     }
 
@@ -411,7 +412,7 @@ async fn a_body_that_never_ends_is_not_waited_for(store: TestStore) {
 
 async fn unreachable_receivers_are_reported(store: TestStore) {
     let world = World::open(store).await;
-    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = format!("127.0.0.1:{}", process::free_port());
     let id = world.enqueue(format!("http://{address}/hook?key=token-of-acme")).await;
     let error = world.wait_for_failure(id).await.last_error.unwrap();
     assert!(error.contains("refused"), "{error}");

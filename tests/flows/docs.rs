@@ -119,14 +119,14 @@ impl Finder {
         Self(words.collect())
     }
 
-    fn problems(&self, place: &str, text: &str) -> Vec<String> {
+    fn problems(&self, page: &str, text: &str) -> Vec<String> {
         let target =
             Regex::new(r"\]\([^)]*\)|<!--.*?-->|https?://\S+").expect("a regular expression");
         let text = target.replace_all(&without_code(text), "]").into_owned();
         let found = self.0.iter().flat_map(|(words, instead)| {
             let lines = text.lines().filter_map(|line| Some((words.find(line)?, line)));
             let shown = |(word, line): (regex::Match<'_>, &str)| {
-                format!("{place}: \"{}\", write {instead}: {line}", word.as_str())
+                format!("{page}: \"{}\", write {instead}: {line}", word.as_str())
             };
             lines.map(shown).collect::<Vec<_>>()
         });

@@ -2,6 +2,7 @@
 
 mod asking;
 mod exports;
+mod typed;
 
 use std::process::Output;
 
@@ -193,8 +194,8 @@ async fn a_segment_is_listed_counted_and_sampled(world: World) {
         let sample = world.objects(&["segments", "sample", segment]).await;
         assert_eq!(sample.len(), users, "{segment}");
     }
-    let one = world.objects(&["segments", "sample", "Berlin", "--limit", "1"]).await;
-    assert_eq!(one.len(), 1);
+    let sample = world.objects(&["segments", "sample", "Berlin", "--limit", "1"]).await;
+    assert_eq!(sample.len(), 1);
     assert_eq!(world.status(&["segments", "count", "Nope"]).await, Some(1));
 }
 

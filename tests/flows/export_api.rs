@@ -148,6 +148,42 @@ async fn the_members_of_a_request_are_checked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_became_invalid_gets_its_stored_response() {
+    let mut fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let file = WorkspaceFile::new("acme");
+    let aliased = file.clone().with("aliases", json!({ "service_id": "their_id" }));
+    let api = fleet.apply(&[aliased]).await.remove(0);
+    let aliased = json!({ "fields_to_export": ["their_id"] });
+    let local = json!({
+        "fields_to_export": ["email"], "callback_endpoint": "http://127.0.0.1:9/exports",
+    });
+    let export = async |key: &str, body: &Value| {
+        answer(api.request(Method::POST, EXPORT).header("idempotency-key", key).json(body)).await
+    };
+    let first = [export("aliased", &aliased).await, export("local", &local).await];
+    assert!(first.iter().all(|first| first.status == 201), "{first:?}");
+
+    // Neither the field nor the callback is allowed any more.
+    fleet.apply(&[file]).await;
+    fleet.terminate("standalone").await;
+    fleet.launch_with("standalone", &[("LONGSHORE_ALLOW_PRIVATE", "10.0.0.0/8")]).await;
+    fleet.ready("standalone").await;
+    let again = [export("aliased", &aliased).await, export("local", &local).await];
+    for (again, first) in again.iter().zip(&first) {
+        assert_eq!((again.status, &again.body), (first.status, &first.body));
+    }
+    export("new", &aliased).await.refuses(400, "fields_to_export");
+    export("new", &local).await.refuses(400, "callback_endpoint");
+    // A dry run does not use its key.
+    for (key, body) in [("aliased", aliased), ("local", local)] {
+        let mut estimate = body;
+        estimate["dry_run"] = true.into();
+        assert_eq!(export(key, &estimate).await.status, 400, "{estimate}");
+    }
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn permissions_and_networks_limit_calls() {
     let workspace = WorkspaceFile::new("acme");
     let key = |name: &str, permission: &str, allow: &[&str]| {
@@ -354,21 +390,21 @@ async fn exports_are_watched_and_listed() {
 /// sent.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_export_leaves_nothing() {
-    let (place, proxy) = (TestStorage::s3().await, way_to_s3().await);
+    let (storage, proxy) = (TestStorage::s3().await, way_to_s3().await);
     let settings = [
         ("LONGSHORE_EXPORTS__USERS_PER_FILE", "10".to_owned()),
         ("LONGSHORE_EXPORTS__PARTS_IN_FLIGHT", "1".to_owned()),
     ];
-    let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
+    let workspace = WorkspaceFile::new("acme").with_storage(&storage.at(&proxy.endpoint()));
     let (fleet, api) = with_users(Backend::Embedded, workspace, 400, &settings).await;
     proxy.set(ProxyMode::Slow(Duration::from_millis(100)));
     let accepted = api.export_all().await;
     api.wait_for_files(&accepted.prefix, 3).await;
-    assert!(!place.list().await.is_empty());
+    assert!(!storage.list().await.is_empty());
     let answer = api.delete(&format!("/users/export/{}", accepted.prefix)).await;
     assert_eq!((answer.status.as_u16(), &answer.body["state"]), (200, &json!("cancelled")));
     proxy.set(ProxyMode::Open);
-    eventually("nothing is left", || async { place.list().await.is_empty() }).await;
+    eventually("nothing is left", || async { storage.list().await.is_empty() }).await;
     // Asking again changes nothing, and nobody continues with it.
     assert_eq!(api.delete(&format!("/users/export/{}", accepted.prefix)).await.status, 200);
     let status = api.status(&accepted.prefix).await;
@@ -376,7 +412,7 @@ async fn a_cancelled_export_leaves_nothing() {
     // The next one is whole.
     let accepted = api.export_all().await;
     assert_eq!(api.done(&accepted.prefix).await["files"]["done"], 40);
-    eventually("nothing else is left", || async { place.list_files().await.len() == 40 }).await;
+    eventually("nothing else is left", || async { storage.list_files().await.len() == 40 }).await;
     fleet.close().await;
 }
 

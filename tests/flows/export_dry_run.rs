@@ -57,8 +57,8 @@ fn assert_close(estimated: &Value, truth: &Value, tolerance: f64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_creates_nothing_and_leaves_its_key_unused() {
-    let place = TestStorage::s3().await;
-    let workspace = workspace().with_storage(&place);
+    let storage = TestStorage::s3().await;
+    let workspace = workspace().with_storage(&storage);
     let (fleet, api) = start(Backend::Embedded, &workspace, &numbered(30)).await;
     let ask = async |body: Value| -> ApiResponse {
         let request = api.request(Method::POST, EXPORT).header("idempotency-key", "once");
@@ -81,7 +81,7 @@ async fn a_dry_run_creates_nothing_and_leaves_its_key_unused() {
         fleet.assert_no_secret_in("a dry run", &estimated.body.to_string());
     }
     assert!(exports(&api).await.is_empty());
-    assert!(place.list().await.is_empty());
+    assert!(storage.list().await.is_empty());
     // The key is free for an export, whose dry run does not repeat it.
     let created = ask(json!({ "fields_to_export": ["phone"] })).await;
     assert_eq!(created.status, 201, "{created:?}");
@@ -202,8 +202,8 @@ async fn seconds_of_an_audience_follow_its_past_exports() {
 /// Files of another format have other bytes, and the ZIP behind `url` takes another time.
 #[tokio::test(flavor = "multi_thread")]
 async fn past_exports_are_those_of_the_same_format_and_kind_of_destination() {
-    let place = TestStorage::s3().await;
-    let workspace = workspace().with_storage(&place);
+    let storage = TestStorage::s3().await;
+    let workspace = workspace().with_storage(&storage);
     let (fleet, api) = start(Backend::Embedded, &workspace, &numbered(30)).await;
     let with = |format: &str, url: bool| {
         let mut body = json!({ "fields_to_export": ["email"], "output_format": format });
@@ -311,11 +311,11 @@ async fn small_audiences_are_exact() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_destination_that_refuses_is_reported_with_its_words() {
-    let place = TestStorage::s3().await;
-    let workspace = workspace().with_named_storage("lake", &place);
+    let storage = TestStorage::s3().await;
+    let workspace = workspace().with_named_storage("lake", &storage);
     let (fleet, api) = start(Backend::Embedded, &workspace, &numbered(3)).await;
     let body = json!({ "fields_to_export": ["email"], "destination": "lake" });
-    place.destroy().await;
+    storage.destroy().await;
     let refused = dry_run(&api, EXPORT, body.clone()).await;
     let destination = &refused["destination"];
     assert_eq!(
@@ -328,11 +328,11 @@ async fn a_destination_that_refuses_is_reported_with_its_words() {
     // The rest of the estimate does not depend on it.
     assert_eq!(refused["users"]["estimated"], 3, "{refused}");
 
-    place.restore().await;
+    storage.restore().await;
     let accepted = dry_run(&api, EXPORT, body).await;
     assert_eq!(accepted["destination"]["is_writable"], true, "{accepted}");
     assert_eq!(accepted["destination"].get("error"), None, "{accepted}");
-    assert!(place.list().await.is_empty());
+    assert!(storage.list().await.is_empty());
     assert!(exports(&api).await.is_empty());
     fleet.close().await;
 }
@@ -381,8 +381,8 @@ async fn a_dry_run_is_checked_as_a_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_prints_the_estimate() {
-    let place = TestStorage::s3().await;
-    let workspace = workspace().with_storage(&place);
+    let storage = TestStorage::s3().await;
+    let workspace = workspace().with_storage(&storage);
     let (fleet, api) = start(Backend::Embedded, &workspace, &numbered(40)).await;
     let run = async |more: &[&str]| {
         let mut command = process::command(fleet.directory(), &Default::default());
@@ -399,10 +399,10 @@ async fn the_command_prints_the_estimate() {
     let json = run(&["--json"]).await;
     let json: Value = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!(json["users"]["estimated"], 40, "{json}");
-    place.destroy().await;
+    storage.destroy().await;
     let refused = run(&[]).await;
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     assert!(exports(&api).await.is_empty());
-    place.restore().await;
+    storage.restore().await;
     fleet.close().await;
 }

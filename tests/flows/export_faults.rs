@@ -36,7 +36,7 @@ fn settings(attempts: u32) -> Vec<(&'static str, String)> {
 struct Scene {
     fleet: Fleet,
     api: Api,
-    place: TestStorage,
+    storage: TestStorage,
     proxy: Proxy,
     workspace: WorkspaceFile,
     records: Vec<String>,
@@ -44,15 +44,15 @@ struct Scene {
 
 impl Scene {
     async fn new(backend: Backend, attempts: u32) -> Self {
-        let place = TestStorage::s3().await;
-        let proxy = Proxy::to(place.endpoint()).await;
+        let storage = TestStorage::s3().await;
+        let proxy = Proxy::to(storage.endpoint()).await;
         let fleet = Fleet::start_with(backend, &settings(attempts), notice_lost_workers).await;
-        let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
+        let workspace = WorkspaceFile::new("acme").with_storage(&storage.at(&proxy.endpoint()));
         let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
         let records: Vec<String> =
             (0..PARTS * PER_FILE).map(|number| user_records::simple(number, 1)).collect();
         fleet.import("acme", &records).await;
-        Self { fleet, api, place, proxy, workspace, records }
+        Self { fleet, api, storage, proxy, workspace, records }
     }
 
     /// Asks for an export and brings it to where some files are written and others cannot
@@ -75,11 +75,11 @@ impl Scene {
             prefix: &accepted.prefix,
         };
         let segment = self.fleet.segment_id(&self.workspace.name).await;
-        let files = checker::own_files(&self.place, &segment, "zip", &wanted).await;
+        let files = checker::own_files(&self.storage, &segment, "zip", &wanted).await;
         checker::check_export(&files, PARTS, &self.records, &wanted);
         // What an upload left behind that came late is removed again.
         eventually("nothing else is left", || async {
-            self.place.list_files().await.len() == PARTS
+            self.storage.list_files().await.len() == PARTS
         })
         .await;
     }
@@ -134,8 +134,9 @@ async fn an_outage_of_the_storage_is_waited_out() {
     let scene = Scene::new(Backend::Embedded, 50).await;
     let accepted = scene.half_done().await;
     scene.proxy.set(ProxyMode::Closed);
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(scene.api.status(&accepted.prefix).await["state"], "running");
+    let is_told = |status: &Value| status["error"].is_string();
+    let status = scene.api.status_when(&accepted.prefix, "its storage fails", is_told).await;
+    assert_eq!(status["state"], "running", "{status}");
     scene.proxy.set(ProxyMode::Open);
     scene.ends_whole(&accepted).await;
     scene.fleet.close().await;
@@ -176,9 +177,9 @@ async fn failing_storage_is_reported_at_once() {
 /// A gateway writes none, and needs none.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_reports_unwritable_storage() {
-    let place = TestStorage::s3().await;
-    let proxy = Proxy::to(place.endpoint()).await;
-    let objects = place.at(&proxy.endpoint()).objects_url();
+    let storage = TestStorage::s3().await;
+    let proxy = Proxy::to(storage.endpoint()).await;
+    let objects = storage.at(&proxy.endpoint()).objects_url();
     let settings = [("LONGSHORE_OBJECTS_URL", objects)];
     let mut fleet = Fleet::prepare(Backend::Fleet(1), &settings, |_| {}).await;
     let tells = async |fleet: &Fleet, status: u16| {
@@ -200,7 +201,7 @@ async fn a_worker_reports_unwritable_storage() {
         fleet.readiness("worker-1").await == (200, "ready\n".into())
     })
     .await;
-    assert_eq!(place.list().await, [""; 0], "nothing is left of the looks");
+    assert_eq!(storage.list().await, [""; 0], "nothing is left of the looks");
     fleet.close().await;
 }
 
@@ -214,10 +215,10 @@ async fn a_store_without_conditional_writes_is_refused() {
     };
     const IGNORED: ChooseFault =
         |method, _| (method == "PUT").then_some(ProxyFault::RespondIfConditional(200, ""));
-    let place = TestStorage::s3().await;
-    let http_proxy = HttpProxy::start(place.endpoint(), NO_FAULT).await;
+    let storage = TestStorage::s3().await;
+    let http_proxy = HttpProxy::start(storage.endpoint(), NO_FAULT).await;
     let fleet = Fleet::start(Backend::Embedded, &settings(3)).await;
-    let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&http_proxy.endpoint()));
+    let workspace = WorkspaceFile::new("acme").with_storage(&storage.at(&http_proxy.endpoint()));
     let api = fleet.apply(&[workspace]).await.remove(0);
     fleet.import("acme", &[user_records::simple(1, 1)]).await;
     let doctor = async || fleet.command(&["doctor", "--json"]).await;
@@ -232,11 +233,11 @@ async fn a_store_without_conditional_writes_is_refused() {
     let accepted = api.export_all().await;
     let error = api.failed(&accepted.prefix).await;
     assert!(error.contains("conditional writes"), "{error}");
-    assert_eq!(place.list().await, [""; 0]);
+    assert_eq!(storage.list().await, [""; 0]);
     http_proxy.inject(NO_FAULT);
     let accepted = api.export_all().await;
     api.done(&accepted.prefix).await;
-    assert_eq!(place.list_files().await.len(), 1);
+    assert_eq!(storage.list_files().await.len(), 1);
     fleet.close().await;
 }
 
@@ -252,7 +253,7 @@ async fn deleted_storage_fails_the_export() {
     let accepted = scene.api.export(&body).await;
     let refused = scene.api.failed(&accepted.prefix).await;
     scene.proxy.set(ProxyMode::Open);
-    scene.place.destroy().await;
+    scene.storage.destroy().await;
     let accepted = scene.api.export(&body).await;
     let missing = scene.api.failed(&accepted.prefix).await;
 
@@ -276,7 +277,7 @@ async fn deleted_storage_fails_the_export() {
     })
     .await;
 
-    scene.place.restore().await;
+    scene.storage.restore().await;
     let accepted = scene.api.export_all().await;
     scene.ends_whole(&accepted).await;
     scene.fleet.close().await;
@@ -309,7 +310,7 @@ async fn broken_documents(backend: Backend) {
     assert_eq!(told, json!({ "success": false, "error": error }));
     // Only the files of the first export stay.
     eventually("nothing is left of it", || async {
-        scene.place.list().await.iter().all(|key| !key.contains(&accepted.prefix))
+        scene.storage.list().await.iter().all(|key| !key.contains(&accepted.prefix))
     })
     .await;
     // The affected users can be erased, and then all is well again.

@@ -16,6 +16,24 @@ fn prefixes(rows: &[Value]) -> Vec<&str> {
     rows.iter().map(|row| row["object_prefix"].as_str().expect("text")).collect()
 }
 
+/// The exports that the API lists for a key.
+async fn listed(api: &Api, query: &str) -> Vec<String> {
+    let page = api.get(&format!("/users/export?{query}")).await;
+    assert_eq!(page.status, 200, "{query}: {page:?}");
+    let exports = page.body["exports"].as_array().expect("a list");
+    prefixes(exports).into_iter().map(str::to_owned).collect()
+}
+
+/// Changes the row of an export.
+async fn change(fleet: &Fleet, sql: &'static str, prefix: &str) {
+    let store = longshore::app::connect(&fleet.config()).await.expect("the store opens");
+    let changed = on_pool!(&store, pool => {
+        sqlx::query(sql).bind(prefix).execute(pool).await.map(|done| done.rows_affected())
+    });
+    assert_eq!(changed.expect("an update"), 1);
+    store.close().await;
+}
+
 /// Two workspaces, each with an export that is done; the newest first.
 async fn two_workspaces(backend: Backend) -> (Fleet, [Api; 2], [String; 2]) {
     let fleet = Fleet::start(backend, &[]).await;
@@ -83,16 +101,25 @@ async fn operators_list_all_workspaces(backend: Backend) {
     // Page by page.
     assert_eq!(prefixes(&list(&fleet, &["--limit", "1", "--after", &newest]).await), [&oldest]);
     assert!(list(&fleet, &["--after", &oldest]).await.is_empty());
-    // With a key, it is the workspace's list, without the operator's filters.
-    let with_key = ["--url", fleet.base(), "--key", acme.key(), "--json"];
-    let own = fleet.run(&[&["export", "list"][..], &with_key].concat()).await;
-    let own: Vec<Value> =
-        own.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    assert_eq!(prefixes(&own), [&oldest]);
-    let after = [&["export", "list", "--after", &oldest][..], &with_key].concat();
-    assert_eq!(fleet.run(&after).await, "");
-    let filters =
-        [&["--workspace", "acme"][..], &["--state", "done"], &["--active"], &["--mark", "late"]];
+    // With a key, it is the workspace's list, with the filters of the API.
+    let with_key = ["--url", fleet.base(), "--key", acme.key()];
+    assert_eq!(prefixes(&list(&fleet, &with_key).await), [&oldest]);
+    let after = [&["--after", &oldest][..], &with_key].concat();
+    assert!(list(&fleet, &after).await.is_empty());
+    for (filter, found) in [
+        (["--state", "done"], &[&oldest][..]),
+        (["--state", "failed"], &[]),
+        (["--mark", "late"], &[]),
+    ] {
+        let rows = list(&fleet, &[&filter[..], &with_key].concat()).await;
+        assert_eq!(prefixes(&rows), *found, "{filter:?}");
+    }
+    let filters = [
+        &["--workspace", "acme"][..],
+        &["--state", "done", "--state", "failed"],
+        &["--active"],
+        &["--mark", "late", "--mark", "slow"],
+    ];
     for filter in filters {
         let filtered = [&["export", "list"][..], filter, &with_key].concat();
         let output = fleet.command(&filtered).await;
@@ -120,14 +147,9 @@ async fn operators_find_and_cancel_an_export_without_a_worker() {
     let (mut fleet, [acme, _], _) = two_workspaces(Backend::Fleet(1)).await;
     fleet.stop("worker-1");
     let prefix = acme.export_all().await.prefix;
-    let store = longshore::app::connect(&fleet.config()).await.expect("the store opens");
     let sql =
         "UPDATE export_jobs SET requested_at = requested_at - 120000 WHERE object_prefix = $1";
-    let aged = on_pool!(&store, pool => {
-        sqlx::query(sql).bind(&prefix).execute(pool).await.map(|done| done.rows_affected())
-    });
-    assert_eq!(aged.expect("an update"), 1);
-    store.close().await;
+    change(&fleet, sql, &prefix).await;
     let rows = list(&fleet, &["--older-than", "1m", "--state", "queued"]).await;
     assert_eq!(prefixes(&rows), [&prefix]);
     assert_eq!((&rows[0]["mark"], &rows[0]["tasks_held"]), (&"stalled".into(), &0.into()));
@@ -141,14 +163,11 @@ async fn operators_find_and_cancel_an_export_without_a_worker() {
     ] {
         assert_eq!(prefixes(&list(&fleet, filter).await), *found, "{filter:?}");
     }
+    assert_eq!(listed(&acme, "mark=stalled").await, [prefix.as_str()]);
+    assert!(listed(&acme, "mark=late").await.is_empty());
     // It is both, and the more urgent mark is shown.
     let late = "UPDATE export_jobs SET late_at = requested_at + 1000 WHERE object_prefix = $1";
-    let store = longshore::app::connect(&fleet.config()).await.expect("the store opens");
-    let changed = on_pool!(&store, pool => {
-        sqlx::query(late).bind(&prefix).execute(pool).await.map(|done| done.rows_affected())
-    });
-    assert_eq!(changed.expect("an update"), 1);
-    store.close().await;
+    change(&fleet, late, &prefix).await;
     let rows = list(&fleet, &["--mark", "late"]).await;
     assert_eq!((prefixes(&rows), &rows[0]["mark"]), (vec![prefix.as_str()], &"stalled".into()));
     let printed = fleet.run(&["export", "cancel", &prefix]).await;
@@ -160,6 +179,53 @@ async fn operators_find_and_cancel_an_export_without_a_worker() {
         let arguments = [&["export", "cancel", &prefix][..], options].concat();
         let printed = fleet.run(&arguments).await;
         assert!(printed.contains("already") && !printed.contains("deleted"), "{printed}");
+    }
+    fleet.resume("worker-1");
+    fleet.close().await;
+}
+
+/// The API has the operator's marks, for the exports that the key may see.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_api_lists_exports_by_mark() {
+    let (mut fleet, [acme, beta], [_, former]) = two_workspaces(Backend::Fleet(1)).await;
+    let create = ["key", "create", "--workspace", "acme", "--name", "segments", "--permission"];
+    let of_segments = fleet.run(&[&create[..], &["users.export.segment"]].concat()).await;
+    let of_segments = Api::new(fleet.base(), of_segments.trim());
+    fleet.stop("worker-1");
+    let (first, second) = (acme.export_all().await.prefix, acme.export_all().await.prefix);
+    // Both are slow next to the former one.
+    let fast = "UPDATE export_jobs SET users = 1000000, started_at = completed_at - 1000
+                WHERE object_prefix = $1";
+    change(&fleet, fast, &former).await;
+    let slow = "UPDATE export_jobs SET state = 'running', users = 1000000,
+                    started_at = requested_at - 120000, late_at = requested_at
+                WHERE object_prefix = $1";
+    for prefix in [&first, &second] {
+        change(&fleet, slow, prefix).await;
+    }
+    for (api, query, found) in [
+        (&acme, "mark=slow", &[&second, &first][..]),
+        (&acme, "mark=late", &[&second, &first]),
+        (&acme, "mark=slow&state=running", &[&second, &first]),
+        (&acme, "mark=slow&state=queued", &[]),
+        (&acme, "mark=slow&state=done", &[]),
+        (&beta, "mark=slow", &[]),
+        (&of_segments, "mark=slow", &[]),
+    ] {
+        assert_eq!(listed(api, query).await.iter().collect::<Vec<_>>(), found, "{query}");
+    }
+    // From page to page.
+    let page = acme.get("/users/export?mark=slow&limit=1").await;
+    let cursor = page.body["next_cursor"].as_str().expect("a cursor");
+    assert_eq!(listed(&acme, &format!("mark=slow&limit=1&cursor={cursor}")).await, [&first[..]]);
+    let with_key = ["--mark", "slow", "--url", fleet.base(), "--key", acme.key()];
+    assert_eq!(prefixes(&list(&fleet, &with_key).await), [&second, &first]);
+    let next = [&["--after", &second, "--limit", "1"][..], &with_key].concat();
+    assert_eq!(prefixes(&list(&fleet, &next).await), [&first]);
+    for wrong in ["mark=", "mark=Slow", "mark=fast", "mark=slow&mark=late"] {
+        let refused = acme.get(&format!("/users/export?{wrong}")).await;
+        assert_eq!(refused.status, 400, "{wrong}: {refused:?}");
+        assert_eq!(refused.body["code"], "invalid-request", "{wrong}");
     }
     fleet.resume("worker-1");
     fleet.close().await;

@@ -213,15 +213,15 @@ async fn damage_to_a_downloaded_export_is_found() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exports_in_own_storage_are_verified_where_they_are() {
-    for place in [TestStorage::s3().await, TestStorage::azure().await] {
-        let (fleet, api) = started(WorkspaceFile::new("acme").with_storage(&place)).await;
+    for storage in [TestStorage::s3().await, TestStorage::azure().await] {
+        let (fleet, api) = started(WorkspaceFile::new("acme").with_storage(&storage)).await;
         let prefix = exported(&api).await.prefix;
         let signers = allowed_signers(&fleet).await;
-        let keys = place.list().await;
+        let keys = storage.list().await;
         let manifest = keys.iter().find(|key| key.ends_with(".manifest.json"));
         let manifest = manifest.unwrap_or_else(|| panic!("no manifest among {keys:?}"));
         let folder = manifest.strip_suffix(&format!("/{prefix}.manifest.json")).expect("a folder");
-        let at = |path: &str| place.objects_url().replacen("/built", &format!("/{path}"), 1);
+        let at = |path: &str| storage.objects_url().replacen("/built", &format!("/{path}"), 1);
         let (folder, manifest) = (at(folder), at(manifest));
         for target in [&folder, &manifest] {
             let arguments = [target, "--allowed-signers", text(&signers), "--records"];
@@ -244,7 +244,7 @@ async fn exports_in_own_storage_are_verified_where_they_are() {
             .collect();
         assert_eq!(files.len(), USERS.div_ceil(PER_FILE));
         let (first, second) = (&files[0], &files[1]);
-        let contents = [place.get(full(first)).await, place.get(full(second)).await];
+        let contents = [storage.get(full(first)).await, storage.get(full(second)).await];
         let arguments = [folder.as_str(), "--allowed-signers", text(&signers)];
 
         let added = format!("{prefix}/doubled.zip");

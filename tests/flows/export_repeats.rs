@@ -24,23 +24,24 @@ keys:
 ";
 
 struct World {
-    place: Installation,
+    installation: Installation,
     api: LocalApi,
 }
 
 impl World {
     async fn new(store: TestStore) -> Self {
-        let place = Installation::open(store, WORKSPACE, |_| {}).await;
-        place.app.log.create_topics().await.unwrap();
-        Self { api: LocalApi::new(&place.app, KEY), place }
+        let installation = Installation::open(store, WORKSPACE, |_| {}).await;
+        installation.app.log.create_topics().await.unwrap();
+        Self { api: LocalApi::new(&installation.app, KEY), installation }
     }
 
     async fn exports(&self) -> Vec<String> {
-        let mut tx = self.place.app.store.snapshot().await.unwrap();
+        let mut tx = self.installation.app.store.snapshot().await.unwrap();
         let start = rows::ListPosition::START;
-        let jobs = rows::latest(&mut tx, self.place.workspace, rows::Visible::ALL, start, 100)
-            .await
-            .unwrap();
+        let jobs =
+            rows::latest(&mut tx, self.installation.workspace, rows::Visible::ALL, start, 100)
+                .await
+                .unwrap();
         jobs.into_iter().map(|(job, _)| job.object_prefix).collect()
     }
 }
@@ -65,5 +66,5 @@ async fn an_export_is_accepted_once(world: World) {
     assert_eq!(world.api.post_once(EXPORT, "l", &asked).await.0, 201);
     assert_eq!(world.api.post(EXPORT, &asked).await.0, 201);
     assert_eq!(world.exports().await.len(), 3);
-    world.place.app.log.close().await;
+    world.installation.app.log.close().await;
 }

@@ -82,8 +82,8 @@ async fn downloaded(api: &Api, url: &str) -> BTreeSet<String> {
 }
 
 async fn a_segment_is_exported_to_own_storage(backend: Backend) {
-    let place = TestStorage::s3().await;
-    let (fleet, api) = with_users(backend, workspace("acme").with_storage(&place)).await;
+    let storage = TestStorage::s3().await;
+    let (fleet, api) = with_users(backend, workspace("acme").with_storage(&storage)).await;
     let body = json!({
         "segment_id": GOLD, "fields_to_export": ["external_id"], "users_per_file": 30,
         "output_format": "gzip",
@@ -95,7 +95,7 @@ async fn a_segment_is_exported_to_own_storage(backend: Backend) {
     assert_eq!(status["files"], json!({ "done": 4, "total": 4 }), "parts follow matching users");
     let days = checker::export_days(&status);
     let wanted = ExpectedExport { fields: &["external_id"], days, prefix: &prefix };
-    let files = checker::own_files(&place, &GOLD.to_string(), "gz", &wanted).await;
+    let files = checker::own_files(&storage, &GOLD.to_string(), "gz", &wanted).await;
     let lines: Vec<u8> = files.into_iter().flat_map(|file| file.bytes).collect();
     let found = external_ids(&String::from_utf8(lines).expect("UTF-8"));
     assert_eq!(found, names((0..USERS).step_by(10)));

@@ -49,7 +49,7 @@ impl Destination {
         matches!(self, Self::S3(_) | Self::Azure(_))
     }
 
-    async fn place(self) -> TestStorage {
+    async fn storage(self) -> TestStorage {
         match self {
             Self::S3(_) | Self::UrlOnS3 => TestStorage::s3().await,
             Self::Azure(_) | Self::UrlOnAzure => TestStorage::azure().await,
@@ -76,13 +76,13 @@ impl Destination {
 /// Exports workspaces of these sizes side by side, and checks the results.
 async fn suite(backend: Backend, destination: Destination, per_file: usize, sizes: &[usize]) {
     let _seat = seat().await;
-    let place = destination.place().await;
+    let storage = destination.storage().await;
     let mut settings = Vec::new();
     if per_file != PER_FILE {
         settings.push(("LONGSHORE_EXPORTS__USERS_PER_FILE", per_file.to_string()));
     }
     if !destination.is_own() {
-        settings.push(("LONGSHORE_OBJECTS_URL", place.objects_url()));
+        settings.push(("LONGSHORE_OBJECTS_URL", storage.objects_url()));
     }
     let fleet = Fleet::start(backend, &settings).await;
     let receiver = Receiver::start([]).await;
@@ -90,7 +90,7 @@ async fn suite(backend: Backend, destination: Destination, per_file: usize, size
     for size in sizes {
         let mut workspace = WorkspaceFile::new(&format!("of-{size}"));
         if destination.is_own() {
-            workspace = workspace.with_storage(&place);
+            workspace = workspace.with_storage(&storage);
         }
         let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
         let records = user_records::mixed(*size).await;
@@ -105,9 +105,9 @@ async fn suite(backend: Backend, destination: Destination, per_file: usize, size
     });
     let accepted = futures::future::join_all(requests).await;
     for (export, accepted) in exports.iter().zip(&accepted) {
-        export.check(&fleet, destination, &place, accepted).await;
+        export.check(&fleet, destination, &storage, accepted).await;
     }
-    check_nothing_else(destination, &place, &exports, &accepted).await;
+    check_nothing_else(destination, &storage, &exports, &accepted).await;
     check_callbacks(&receiver, destination, &exports, &accepted).await;
     fleet.close().await;
 }
@@ -129,7 +129,7 @@ impl Export {
         &self,
         fleet: &Fleet,
         destination: Destination,
-        place: &TestStorage,
+        storage: &TestStorage,
         accepted: &Accepted,
     ) {
         let status = self.api.done(&accepted.prefix).await;
@@ -143,7 +143,7 @@ impl Export {
         let files = if destination.is_own() {
             assert_eq!(accepted.url, None, "with own storage there is no url");
             let segment = fleet.segment_id(&self.workspace.name).await;
-            checker::own_files(place, &segment, destination.extension(), &wanted).await
+            checker::own_files(storage, &segment, destination.extension(), &wanted).await
         } else {
             checker::downloaded(&self.api.download(accepted.address()).await)
         };
@@ -165,13 +165,13 @@ fn check_prefix(prefix: &str) {
 /// Nothing is left but the files of the exports.
 async fn check_nothing_else(
     destination: Destination,
-    place: &TestStorage,
+    storage: &TestStorage,
     exports: &[Export],
     accepted: &[Accepted],
 ) {
     if destination.is_own() {
         let files: usize = exports.iter().map(Export::files).sum();
-        let keys = place.list().await;
+        let keys = storage.list().await;
         assert_eq!(keys.len(), files + PROOFS.len() * exports.len(), "{keys:#?}");
         let prefixes = |key: &String| accepted.iter().any(|export| key.contains(&export.prefix));
         assert!(keys.iter().all(prefixes), "{keys:#?}");
@@ -179,7 +179,7 @@ async fn check_nothing_else(
     }
     // What the ZIPs were built of is removed a little later.
     eventually("only the ZIPs are left", || async {
-        let keys = place.list_files().await;
+        let keys = storage.list_files().await;
         keys.len() == exports.len() && keys.iter().all(|key| key.ends_with(".zip"))
     })
     .await;
@@ -296,10 +296,10 @@ async fn the_switch_sets_the_destination_of_exports() {
         let accepted = api.export_all().await;
         let status = api.done(&accepted.prefix).await;
         assert_eq!(accepted.url.is_none(), to.is_some());
-        for place in [&s3, &azure] {
-            let keys = place.list().await;
+        for storage in [&s3, &azure] {
+            let keys = storage.list().await;
             let found = keys.iter().any(|key| key.contains(&accepted.prefix));
-            assert_eq!(found, to.is_some_and(|to| std::ptr::eq(to, place)), "{keys:#?}");
+            assert_eq!(found, to.is_some_and(|to| std::ptr::eq(to, storage)), "{keys:#?}");
         }
         assert_eq!(status["files"]["done"], 1);
     }
@@ -310,9 +310,9 @@ async fn the_switch_sets_the_destination_of_exports() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_group_is_exported() {
     let _seat = seat().await;
-    let place = TestStorage::s3().await;
+    let storage = TestStorage::s3().await;
     let fleet = Fleet::start(Backend::Embedded, &[]).await;
-    let workspace = WorkspaceFile::new("acme").with_percent(Some(5)).with_storage(&place);
+    let workspace = WorkspaceFile::new("acme").with_percent(Some(5)).with_storage(&storage);
     let api = fleet.apply(&[workspace]).await.remove(0);
     // Buckets from 0 to 9999, in steps.
     const USERS: usize = 1_000;
@@ -349,7 +349,7 @@ async fn only_the_group_is_exported() {
             prefix: &accepted.prefix,
         };
         let segment = group["segment_id"].as_str().expect("a segment id").to_owned();
-        let files: Vec<Unpacked> = checker::own_files(&place, &segment, "zip", &wanted).await;
+        let files: Vec<Unpacked> = checker::own_files(&storage, &segment, "zip", &wanted).await;
         let users = checker::lines(&files, &wanted);
         checker::check(&users, checker::exactly(&members), &wanted);
         segments.push(segment);

@@ -271,8 +271,8 @@ fn stable_words(line: &str) -> Vec<&str> {
     line.split_whitespace().filter(|word| !word.contains(|c: char| c.is_ascii_digit())).collect()
 }
 
-/// The demonstration itself, small; and the picture of it in README.md, which `scripts/demo-picture`
-/// draws.
+/// The demonstration itself, small; and the picture of it in README.md, which
+/// `scripts/demo-picture` draws.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_demo_checks_every_line_and_does_the_steps_of_its_picture() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -65,7 +65,7 @@ async fn work_counts_once_if_it_is_committed(test: TestStore) {
     history::count(&mut tx, acme, &[(Metric::MessagesSent, 999)]).await.expect("it is counted");
     drop(tx);
     let amounts = [(Metric::MessagesSent, 3), (Metric::MessagesFailed, 0)];
-    let one = async {
+    let count_acme = async {
         for _ in 0..50 {
             count(store, acme, &amounts).await;
         }
@@ -80,7 +80,7 @@ async fn work_counts_once_if_it_is_committed(test: TestStore) {
             assert!(record(store, now + minute * MINUTE, 0).await);
         }
     };
-    tokio::join!(one, other, recorder);
+    tokio::join!(count_acme, other, recorder);
     // What was counted last.
     assert!(record(store, now + HOUR, 0).await);
 

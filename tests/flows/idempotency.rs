@@ -406,7 +406,7 @@ async fn each_key_is_applied_once() {
         *times.entry((case, body["key"].as_i64().unwrap(), message.partition)).or_default() += 1;
     }
     assert_eq!(times.len(), wanted);
-    for (place, times) in times {
-        assert_eq!(times, 1, "{place:?} after {:?}", cases[place.0]);
+    for ((case, key, partition), times) in times {
+        assert_eq!(times, 1, "key {key}, partition {partition} after {:?}", cases[case]);
     }
 }

@@ -188,12 +188,16 @@ async fn a_poisonous_message(backend: Backend) {
     assert!(letter["reason"].as_str().expect("a text").contains("cannot read"), "{letter}");
 
     let id = letter["id"].as_str().expect("an id");
-    let refused = scene.fleet.command(&["dead-letters", "retry", id]).await;
+    let retry = ["dead-letters", "retry", id, "--json"];
+    let refused = scene.fleet.command(&retry).await;
     assert!(!refused.status.success(), "{refused:?}");
+    let refused: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
+    assert_eq!((&refused["applied"], &refused["failed"][0]["id"]), (&json!([]), &json!(id)));
     let mended = r#"UPDATE users SET doc = '{"external_id":"ann","custom_attributes":{"visits":1}}'
                     WHERE external_id = 'ann'"#;
     execute(&database, mended).await;
-    scene.fleet.run(&["dead-letters", "retry", id]).await;
+    let applied: Value = serde_json::from_str(&scene.fleet.run(&retry).await).expect("JSON");
+    assert_eq!(applied, json!({ "applied": [id], "failed": [] }));
     assert!(!scene.fleet.command(&["dead-letters", "retry", id]).await.status.success());
     assert_eq!(scene.show("ann").await.expect("a user")["custom_attributes"]["visits"], 2);
     let users = scene.api.exported().await;

@@ -26,13 +26,13 @@ const TIMEOUT: Duration = Duration::from_secs(180);
 const QUIET: Duration = Duration::from_millis(700);
 
 /// A log of its own, which can be opened again and again.
-struct Place {
+struct TestLog {
     config: Config,
     _directory: TempDir,
     _topics: Option<Temporary>,
 }
 
-impl Place {
+impl TestLog {
     fn embedded() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut config = Config { data: directory.path().to_owned(), ..Config::default() };
@@ -41,12 +41,12 @@ impl Place {
     }
 
     fn kafka() -> Self {
-        let mut place = Self::embedded();
-        place.config.log.url = format!("kafka://{}", servers::kafka());
-        place.config.log.topic_prefix = format!("t{}.", Uuid::new_v4().simple());
-        place.config.log.replication = 1;
-        place._topics = Some(Temporary::Topics(place.config.log.topic_prefix.clone()));
-        place
+        let mut test_log = Self::embedded();
+        test_log.config.log.url = format!("kafka://{}", servers::kafka());
+        test_log.config.log.topic_prefix = format!("t{}.", Uuid::new_v4().simple());
+        test_log.config.log.replication = 1;
+        test_log._topics = Some(Temporary::Topics(test_log.config.log.topic_prefix.clone()));
+        test_log
     }
 
     /// As a process that starts does.
@@ -79,11 +79,11 @@ macro_rules! on_both {
 }
 
 macro_rules! test_on {
-    ($place:ident, $name:ident $(, #[$attribute:meta])?) => {
+    ($backend:ident, $name:ident $(, #[$attribute:meta])?) => {
         #[tokio::test(flavor = "multi_thread")]
         $(#[$attribute])?
         async fn $name() {
-            super::$name($crate::log::Place::$place()).await;
+            super::$name($crate::log::TestLog::$backend()).await;
         }
     };
 }

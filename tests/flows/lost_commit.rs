@@ -54,7 +54,7 @@ pub async fn losing_the_answer_of(
     losing(Lost::Insert, table, database).await
 }
 
-async fn losing(what: Lost, table: &'static str, database: &str) -> (String, Arc<AtomicBool>) {
+async fn losing(kind: Lost, table: &'static str, database: &str) -> (String, Arc<AtomicBool>) {
     let mut address = Url::parse(database).expect("an address of PostgreSQL");
     let port = address.port().unwrap_or(5432);
     let server = format!("{}:{port}", address.host_str().expect("a host"));
@@ -66,7 +66,7 @@ async fn losing(what: Lost, table: &'static str, database: &str) -> (String, Arc
         loop {
             let (client, _) = listener.accept().await.expect("a connection");
             let server = TcpStream::connect(&server).await.expect("PostgreSQL");
-            tokio::spawn(lead(client, server, what, table, lost.clone()));
+            tokio::spawn(lead(client, server, kind, table, lost.clone()));
         }
     });
     address.set_host(Some("127.0.0.1")).expect("an address with a host");
@@ -78,7 +78,7 @@ async fn losing(what: Lost, table: &'static str, database: &str) -> (String, Arc
 async fn lead(
     mut client: TcpStream,
     mut server: TcpStream,
-    what: Lost,
+    kind: Lost,
     table: &str,
     lost: Arc<AtomicBool>,
 ) {
@@ -97,7 +97,7 @@ async fn lead(
                 if server.write_all(piece).await.is_err() {
                     return;
                 }
-                let is_last = match what {
+                let is_last = match kind {
                     Lost::Commit => inserted && contains(piece, "COMMIT"),
                     Lost::Insert => is_executed,
                 };
@@ -123,18 +123,21 @@ async fn an_export_whose_commit_is_not_answered_is_accepted_once() {
     let store = TestStore::postgres().await;
     let database = store.config.database.url.as_ref().expect("an address").expose_secret();
     let (database, lost) = losing_the_commit_of("export_jobs", database).await;
-    let place = Installation::open(store, WORKSPACE, |config| {
+    let installation = Installation::open(store, WORKSPACE, |config| {
         config.database.url = Some(database.into());
     })
     .await;
-    place.app.log.create_topics().await.unwrap();
+    installation.app.log.create_topics().await.unwrap();
 
     let request = Request::post(EXPORT)
         .header(header::AUTHORIZATION, "Bearer key-that-may-export-all-it-wants")
         .header(header::CONTENT_TYPE, "application/json")
         .body(Body::from(json!({ "fields_to_export": ["email"] }).to_string()))
         .unwrap();
-    let router = gateway::router(place.app.gateway.clone(), longshore::routes(Some(&place.app)));
+    let router = gateway::router(
+        installation.app.gateway.clone(),
+        longshore::routes(Some(&installation.app)),
+    );
     let answer = router.oneshot(request).await.unwrap();
     let status = answer.status();
     let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
@@ -142,13 +145,18 @@ async fn an_export_whose_commit_is_not_answered_is_accepted_once() {
     assert!(lost.load(Ordering::SeqCst), "the commit was answered");
     assert_eq!(status, 201, "{body}");
 
-    let mut tx = place.app.store.snapshot().await.unwrap();
-    let jobs =
-        rows::latest(&mut tx, place.workspace, rows::Visible::ALL, rows::ListPosition::START, 10)
-            .await
-            .unwrap();
+    let mut tx = installation.app.store.snapshot().await.unwrap();
+    let jobs = rows::latest(
+        &mut tx,
+        installation.workspace,
+        rows::Visible::ALL,
+        rows::ListPosition::START,
+        10,
+    )
+    .await
+    .unwrap();
     let prefixes: Vec<&str> = jobs.iter().map(|(job, _)| job.object_prefix.as_str()).collect();
     assert_eq!(prefixes, [body["object_prefix"].as_str().unwrap()]);
     drop(tx);
-    place.app.log.close().await;
+    installation.app.log.close().await;
 }

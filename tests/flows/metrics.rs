@@ -175,8 +175,8 @@ async fn open_work_is_reported(backend: Backend) {
 
 /// The id of the only thing that a command listed.
 fn id_in(listed: &str) -> String {
-    let one: Value = serde_json::from_str(listed).unwrap_or_else(|_| panic!("one of {listed}"));
-    one["id"].as_str().expect("an id").to_owned()
+    let entry: Value = serde_json::from_str(listed).unwrap_or_else(|_| panic!("one of {listed}"));
+    entry["id"].as_str().expect("an id").to_owned()
 }
 
 async fn schedules_count_once(scene: &Scene, api: &crate::support::Api) {
@@ -238,8 +238,8 @@ async fn each_process_reports_its_metrics(scene: &Scene) {
             .map(|s| process[&format!("longshore_pool_connections{{pool=\"main\",state=\"{s}\"}}")])
             .iter()
             .sum();
-        let most = process["longshore_pool_connections_max{pool=\"main\"}"];
-        assert!((1.0..=most).contains(&open), "{open} of {most}");
+        let max_connections = process["longshore_pool_connections_max{pool=\"main\"}"];
+        assert!((1.0..=max_connections).contains(&open), "{open} of {max_connections}");
         assert!(process["longshore_pool_wait_seconds_count{pool=\"main\"}"] > 0.0, "{process:?}");
         let other = if is_alone { "writer" } else { "transactional" };
         assert!(

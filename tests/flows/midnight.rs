@@ -61,9 +61,9 @@ async fn an_export_across_midnight_lies_under_the_day_of_its_end(store: TestStor
         let output = process::output(command).await;
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
-    let place = TestStorage::s3().await;
+    let storage = TestStorage::s3().await;
     let proxy = Proxy::to(&servers::variable("LONGSHORE_TEST_S3_ENDPOINT")).await;
-    let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
+    let workspace = WorkspaceFile::new("acme").with_storage(&storage.at(&proxy.endpoint()));
     command(&["migrate"]).await;
     let installation = Installation::open(store, &workspace.document(), |config| {
         config.exports.users_per_file = PER_FILE as u32;
@@ -97,10 +97,10 @@ async fn an_export_across_midnight_lies_under_the_day_of_its_end(store: TestStor
     let (job, _) = latest(&installation).await;
     let wanted =
         ExpectedExport { fields: &ALL_FIELDS, days: vec![tomorrow], prefix: &job.object_prefix };
-    let files = checker::own_files(&place, &job.segment_id.to_string(), "zip", &wanted).await;
+    let files = checker::own_files(&storage, &job.segment_id.to_string(), "zip", &wanted).await;
     checker::check_export(&files, PARTS, &records, &wanted);
     eventually("nothing lies under the other day", || async {
-        place.list_files().await.len() == PARTS
+        storage.list_files().await.len() == PARTS
     })
     .await;
     stop.cancel();

@@ -54,8 +54,8 @@ impl Scene {
             ("LONGSHORE_WORKER__DRAIN_SECONDS", "2".to_owned()),
         ];
         let mut fleet = Fleet::prepare(backend, &settings, notice_lost_workers).await;
-        let place = TestStorage::s3().await;
-        let proxy = Proxy::to(place.endpoint()).await;
+        let storage = TestStorage::s3().await;
+        let proxy = Proxy::to(storage.endpoint()).await;
         let receiver = Receiver::start([]).await;
         let relay = ScriptedRelay::start(&[], []).await;
         let from = "Acme exports <exports@acme.example>";
@@ -73,7 +73,7 @@ impl Scene {
             { "on": ["export_failed"], "email": { "to": ADDRESSES } },
         ]);
         let workspace = WorkspaceFile::new("acme")
-            .with_storage(&place.at(&proxy.endpoint()))
+            .with_storage(&storage.at(&proxy.endpoint()))
             .with("email", json!({ "smtp": relay.url("", ""), "from": from }))
             .with("export_late_after", json!(late_after))
             .with("notify", notify);
@@ -83,7 +83,7 @@ impl Scene {
         fleet.import("acme", &records).await;
         proxy.set(mode);
         fleet.launch_all(failing).await;
-        Self { fleet, api, proxy, workspace, receiver, relay, _place: place }
+        Self { fleet, api, proxy, workspace, receiver, relay, _place: storage }
     }
 
     /// With an export that fails at its second attempt.

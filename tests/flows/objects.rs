@@ -30,15 +30,15 @@ const ANY: HeadPredicate<'static> = &|_| true;
 /// A storage of the test's own, and a way to look behind it.
 struct Backend {
     objects: Objects,
-    place: TestStorage,
+    storage: TestStorage,
 }
 
 impl Backend {
     async fn files() -> Self {
-        let place = TestStorage::files();
+        let storage = TestStorage::files();
         let secrets = SecretKey::parse(&SecretKey::generate(), None).unwrap();
-        let objects = Objects::open(&place.objects_url(), &secrets).await.unwrap();
-        Self { objects, place }
+        let objects = Objects::open(&storage.objects_url(), &secrets).await.unwrap();
+        Self { objects, storage }
     }
 
     async fn s3() -> Self {
@@ -46,13 +46,13 @@ impl Backend {
         let (settings, bucket) = servers::new_bucket().await;
         let settings = S3Settings { prefix: "some/prefix".into(), ..settings };
         let objects = Objects::s3(&settings).await.unwrap();
-        Self { objects, place: TestStorage::S3(settings, Arc::new(bucket)) }
+        Self { objects, storage: TestStorage::S3(settings, Arc::new(bucket)) }
     }
 
     async fn azure() -> Self {
         let (settings, container) = servers::new_container().await;
         let objects = Objects::azure(&settings).unwrap();
-        Self { objects, place: TestStorage::Azure(settings, Arc::new(container)) }
+        Self { objects, storage: TestStorage::Azure(settings, Arc::new(container)) }
     }
 
     /// With a token instead of the account's key.
@@ -64,22 +64,22 @@ impl Backend {
             ..settings
         };
         let objects = Objects::azure(&settings).unwrap();
-        Self { objects, place: TestStorage::Azure(settings, Arc::new(container)) }
+        Self { objects, storage: TestStorage::Azure(settings, Arc::new(container)) }
     }
 
     /// Asserts that nothing was left unfinished. Azure lists finished blobs among them.
     async fn assert_no_strays(&self) {
-        let finished = match &self.place {
+        let finished = match &self.storage {
             TestStorage::Azure(..) => self.objects.list("").await.unwrap(),
             _ => Vec::new(),
         };
         let finished: Vec<String> = finished.into_iter().map(|entry| entry.key).collect();
-        assert_eq!(self.place.unfinished().await, finished);
+        assert_eq!(self.storage.unfinished().await, finished);
     }
 
     /// Begins an upload as a process does that is then killed; false where none can be left.
     async fn abandon_upload(&self, key: &str) -> bool {
-        let TestStorage::S3(settings, _) = &self.place else {
+        let TestStorage::S3(settings, _) = &self.storage else {
             // Temporary files are swept when the directory is opened, and Azure discards what was
             // staged after a week.
             return false;
@@ -241,7 +241,7 @@ async fn lists_go_over_pages_and_prefixes_are_removed(backend: Backend) {
 
     let abandoned = paths::archive(job, 3);
     if backend.abandon_upload(&abandoned).await {
-        let unfinished = backend.place.unfinished().await;
+        let unfinished = backend.storage.unfinished().await;
         assert!(unfinished.iter().any(|key| key.contains("archive.3")), "{unfinished:?}");
     }
     assert_eq!(objects.delete_prefix(&paths::private_folder(job)).await.unwrap(), 34);
@@ -318,7 +318,7 @@ async fn replaced_objects_are_not_copied(backend: Backend) {
             tokio::task::block_in_place(|| Handle::current().block_on(written)).unwrap();
             is_ours(head)
         };
-        match (objects.copy(&from, &to, &replaced).await, &backend.place) {
+        match (objects.copy(&from, &to, &replaced).await, &backend.storage) {
             // It has the one that it looks at already.
             (copied, TestStorage::Files(_)) => copied.unwrap(),
             (Err(ObjectError::NotFound(_)), _) => {}
@@ -343,7 +343,7 @@ async fn copies_are_of_the_inspected_object() {
 async fn azure_works_with_a_token_but_signs_no_addresses_with_it() {
     written_objects_are_read_with_their_metadata(Backend::azure_sas().await).await;
     a_copy_keeps_the_metadata(Backend::azure_sas().await).await;
-    let Backend { objects, place: _container } = Backend::azure_sas().await;
+    let Backend { objects, storage: _container } = Backend::azure_sas().await;
     assert_eq!(probe::own_storage(&objects).await.unwrap(), Vec::<String>::new());
     let signed = objects.signed_get(&key("a"), Duration::from_secs(60), "a.zip").await;
     // Exports with `url` could not be given away.
@@ -358,8 +358,8 @@ async fn azure_works_with_a_token_but_signs_no_addresses_with_it() {
 async fn objects_are_opened_by_their_address() {
     servers::install_tls();
     let secrets = SecretKey::parse(&SecretKey::generate(), None).unwrap();
-    for place in [TestStorage::s3().await, TestStorage::azure().await] {
-        let objects = Objects::open(&place.objects_url(), &secrets).await.unwrap();
+    for storage in [TestStorage::s3().await, TestStorage::azure().await] {
+        let objects = Objects::open(&storage.objects_url(), &secrets).await.unwrap();
         assert_eq!(probe::own_storage(&objects).await.unwrap(), Vec::<String>::new());
     }
     assert!(Objects::open("s3://b?colour=blue", &secrets).await.is_err());

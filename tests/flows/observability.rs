@@ -85,19 +85,21 @@ fn undeclared(expression: &Expression) -> Vec<String> {
             continue;
         }
         let Some(labels) = declared(&selector.metric) else {
-            wrong.push(format!("{}: no metric {}", expression.place, selector.metric));
+            wrong.push(format!("{}: no metric {}", expression.location, selector.metric));
             continue;
         };
         let unknown = expressions::matched(&selector);
         let unknown = unknown.iter().filter(|label| !labels.contains(label.as_str()));
         wrong.extend(unknown.map(|label| {
-            format!("{}: {} has no label {label}", expression.place, selector.metric)
+            format!("{}: {} has no label {label}", expression.location, selector.metric)
         }));
         known.extend(labels);
     }
     let unknown = expressions::grouped_by(&expression.text);
     let unknown = unknown.into_iter().filter(|label| !known.contains(label.as_str()));
-    wrong.extend(unknown.map(|label| format!("{}: nothing has a label {label}", expression.place)));
+    wrong.extend(
+        unknown.map(|label| format!("{}: nothing has a label {label}", expression.location)),
+    );
     wrong
 }
 
@@ -142,20 +144,20 @@ async fn a_fleet_exposes_the_metrics_of_dashboards_and_alerts() {
     // Rates need two looks at what came last.
     let mut wrong = Vec::new();
     for expression in
-        expressions.iter().filter(|expression| !expression.place.contains("a variable"))
+        expressions.iter().filter(|expression| !expression.location.contains("a variable"))
     {
         let must_show = !expression.is_alert
             && expressions::selectors(&expression.text).iter().all(|it| rare(it).is_none());
         let since = Instant::now();
         loop {
             match prometheus.query(&expression.text).await {
-                Err(error) => wrong.push(format!("{}: {error}", expression.place)),
+                Err(error) => wrong.push(format!("{}: {error}", expression.location)),
                 Ok(result) if result.is_empty() && must_show => {
                     if since.elapsed() < Duration::from_secs(5) {
                         tokio::time::sleep(Duration::from_millis(200)).await;
                         continue;
                     }
-                    wrong.push(format!("{}: nothing by {}", expression.place, expression.text));
+                    wrong.push(format!("{}: nothing by {}", expression.location, expression.text));
                 }
                 Ok(_) => {}
             }

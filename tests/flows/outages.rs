@@ -86,7 +86,7 @@ struct Scene {
     records: Vec<String>,
     /// Files of an export.
     parts: usize,
-    place: TestStorage,
+    storage: TestStorage,
     /// The way to the bucket, on which requests can be tampered with before its end.
     bucket: Proxy,
     http_proxy: HttpProxy,
@@ -99,13 +99,13 @@ struct Scene {
 
 impl Scene {
     /// Exports are of so many `parts`.
-    async fn new(place: TestStorage, parts: usize) -> Self {
-        Self::with(place, parts, &servers::variable("LONGSHORE_TEST_POSTGRES")).await
+    async fn new(storage: TestStorage, parts: usize) -> Self {
+        Self::with(storage, parts, &servers::variable("LONGSHORE_TEST_POSTGRES")).await
     }
 
     /// `database` says where the server is, and the login.
-    async fn with(place: TestStorage, parts: usize, database: &str) -> Self {
-        let http_proxy = HttpProxy::start(place.endpoint(), NO_FAULT).await;
+    async fn with(storage: TestStorage, parts: usize, database: &str) -> Self {
+        let http_proxy = HttpProxy::start(storage.endpoint(), NO_FAULT).await;
         let bucket = Proxy::to(&http_proxy.endpoint()).await;
         let receiver = Receiver::start([]).await;
         let callbacks = Proxy::to(&receiver.url("/")).await;
@@ -121,7 +121,7 @@ impl Scene {
             environment.insert("LONGSHORE_LOG_URL".to_owned(), log);
         })
         .await;
-        let led = place.at(&bucket.instead_of(&http_proxy.endpoint()));
+        let led = storage.at(&bucket.instead_of(&http_proxy.endpoint()));
         let workspace = WorkspaceFile::new("acme").with_storage(&led);
         let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
         let records: Vec<String> =
@@ -133,7 +133,7 @@ impl Scene {
             workspace,
             records,
             parts,
-            place,
+            storage,
             bucket,
             http_proxy,
             database,
@@ -182,7 +182,7 @@ impl Scene {
         let days = checker::export_days(&status);
         let wanted = ExpectedExport { fields: &ALL_FIELDS, days, prefix: &accepted.prefix };
         let segment = self.fleet.segment_id(&self.workspace.name).await;
-        let files = checker::own_files(&self.place, &segment, "zip", &wanted).await;
+        let files = checker::own_files(&self.storage, &segment, "zip", &wanted).await;
         checker::check_export(&files, self.parts, &self.records, &wanted);
         self.is_called_back(path, &json!({ "success": true })).await;
     }
@@ -202,7 +202,7 @@ impl Scene {
         open_work::wait_until_done(&self.fleet).await;
         open_work::expire_exports(&self.fleet).await;
         eventually("only the files of whole exports are left", || async {
-            self.place.list_files().await.len() == exports * self.parts
+            self.storage.list_files().await.len() == exports * self.parts
         })
         .await;
         self.fleet.close().await;

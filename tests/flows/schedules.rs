@@ -31,7 +31,7 @@ const CAMPAIGN: &str = "aaaa0000-0000-4000-8000-000000000003";
 const NOW: i64 = 1_795_262_400_000;
 
 struct World {
-    place: Installation,
+    installation: Installation,
     api: LocalApi,
 }
 
@@ -71,14 +71,14 @@ fn body(members: Value) -> Value {
 
 impl World {
     async fn new(store: TestStore) -> Self {
-        let place = Installation::open(store, &file(), |_| {}).await;
-        let world = Self { api: LocalApi::new(&place.app, KEY), place };
+        let installation = Installation::open(store, &file(), |_| {}).await;
+        let world = Self { api: LocalApi::new(&installation.app, KEY), installation };
         world.at(NOW);
         world
     }
 
     fn at(&self, ms: i64) {
-        self.place.app.clock.set(Timestamp::from_millisecond(ms).unwrap());
+        self.installation.app.clock.set(Timestamp::from_millisecond(ms).unwrap());
     }
 
     /// Makes a schedule far in the future, and answers its id.
@@ -90,7 +90,7 @@ impl World {
     }
 
     async fn listed(&self) -> Vec<Value> {
-        let lines = self.place.printed(&["schedules", "list", "--json"]).await;
+        let lines = self.installation.printed(&["schedules", "list", "--json"]).await;
         lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
@@ -224,12 +224,12 @@ async fn unknown_schedules_cannot_be_deleted(world: World) {
     assert_eq!(other.refusal(DELETE, &delete, 404).await, no_schedule);
     assert_eq!(world.states().await, ["pending"]);
 
-    on_pool!(&world.place.app.store, pool => {
+    on_pool!(&world.installation.app.store, pool => {
         sqlx::query("UPDATE schedules SET state = 'sent', ended_at = 1").execute(pool).await.unwrap();
     });
     let sent = world.api.refusal(DELETE, &delete, 400).await;
     assert_eq!(sent, "The schedule has already been sent");
-    let output = world.place.run(&["schedules", "cancel", &id]).await;
+    let output = world.installation.run(&["schedules", "cancel", &id]).await;
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("already"), "{output:?}");
     assert_eq!(world.states().await, ["sent"]);
@@ -266,9 +266,9 @@ async fn schedules_go_with_their_canvas(world: World) {
     let far = body(json!({ "schedule": { "time": "2099-01-01T00:00:00Z" } }));
     assert_eq!(other.post(CREATE, &far).await.0, 201);
     let without = "workspace: acme\n";
-    world.place.apply(without, false).await;
+    world.installation.apply(without, false).await;
     assert_eq!(world.states().await, ["pending", "pending"]);
-    world.place.apply(without, true).await;
+    world.installation.apply(without, true).await;
     let listed = world.listed().await;
     for schedule in &listed {
         let expected = if schedule["workspace"] == "acme" { "cancelled" } else { "pending" };
@@ -279,23 +279,24 @@ async fn schedules_go_with_their_canvas(world: World) {
 
 async fn operators_see_and_cancel_schedules(world: World) {
     let (first, second) = (world.make().await, world.make().await);
-    let lines = world.place.printed(&["schedules", "list", "--workspace", "acme"]).await;
+    let lines = world.installation.printed(&["schedules", "list", "--workspace", "acme"]).await;
     assert_eq!(lines.len(), 3, "{lines:?}");
     assert!(lines[1].starts_with(&second) && lines[2].starts_with(&first), "{lines:?}");
     assert!(lines[1].contains("2099-01-01T00:00:00Z") && lines[1].ends_with(CANVAS), "{lines:?}");
-    let other = world.place.printed(&["schedules", "list", "--workspace", "other", "--json"]).await;
+    let other =
+        world.installation.printed(&["schedules", "list", "--workspace", "other", "--json"]).await;
     assert!(other.is_empty());
 
-    let shown = world.place.printed(&["schedules", "show", &first]).await.join("\n");
+    let shown = world.installation.printed(&["schedules", "show", &first]).await.join("\n");
     assert!(shown.contains("pending") && shown.contains("\"external_user_id\":\"ann\""), "{shown}");
     assert_eq!(
-        world.place.printed(&["schedules", "cancel", &first]).await,
+        world.installation.printed(&["schedules", "cancel", &first]).await,
         [format!("{first} cancelled")]
     );
     let pending = ["schedules", "list", "--state", "pending", "--json"];
-    assert_eq!(world.place.printed(&pending).await.len(), 1);
+    assert_eq!(world.installation.printed(&pending).await.len(), 1);
     let unknown = Uuid::new_v4().to_string();
-    let output = world.place.run(&["schedules", "cancel", &unknown, &second]).await;
+    let output = world.installation.run(&["schedules", "cancel", &unknown, &second]).await;
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("1 of 2"), "{output:?}");
     assert_eq!(world.states().await, ["cancelled", "cancelled"]);

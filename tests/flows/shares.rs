@@ -256,6 +256,7 @@ impl Handler for Older {
 
 async fn work_for_a_newer_worker_is_retried_from_time_to_time(test: TestStore) {
     const ROWS: usize = 200;
+    const KNOWN: i64 = 300;
     let (store, newer, known) = (test.store.clone(), Uuid::new_v4(), Uuid::new_v4());
     let work = Arc::new(Older {
         store: store.clone(),
@@ -271,17 +272,20 @@ async fn work_for_a_newer_worker_is_retried_from_time_to_time(test: TestStore) {
         work.left.load(Ordering::Relaxed) > 0
     })
     .await;
-    // Meanwhile it does what it knows.
-    offer(&store, known, 0..100).await;
-    eventually("the other job is done", || async { work.done.lock().unwrap().len() == 100 }).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    // Meanwhile it does what it knows, and could claim the others each time that it looks for it.
+    offer(&store, known, 0..KNOWN).await;
+    eventually("the other job is done", || async {
+        work.done.lock().unwrap().len() == KNOWN as usize
+    })
+    .await;
     // As many as it has places, each time that it looks.
     let left = work.left.load(Ordering::Relaxed);
     let looks = 1 + since.elapsed().as_secs() as usize / 5;
     assert!(left <= looks * options().in_flight, "{left} of {ROWS} rows were tried");
 
     work.is_newer.store(true, Ordering::Relaxed);
-    eventually("all is done", || async { work.done.lock().unwrap().len() == 100 + ROWS }).await;
+    let all = KNOWN as usize + ROWS;
+    eventually("all is done", || async { work.done.lock().unwrap().len() == all }).await;
     assert!(work.done.lock().unwrap().iter().all(|claim| claim.attempt == 1), "no try counts");
     shutdown.cancel();
     running.await.unwrap();

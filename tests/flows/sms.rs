@@ -18,7 +18,7 @@ const OTHER_KEY: &str = "key-of-the-other-workspace";
 const REMOVE: &str = "/sms/invalid_phone_numbers/remove";
 
 struct World {
-    place: Installation,
+    installation: Installation,
     api: LocalApi,
 }
 
@@ -30,22 +30,22 @@ impl World {
             json!({ "workspace": name, "keys": [key] }).to_string()
         };
         let file = [workspace("acme", KEY), workspace("other", OTHER_KEY)].join("\n---\n");
-        let place = Installation::open(store, &file, |_| {}).await;
-        Self { api: LocalApi::new(&place.app, KEY), place }
+        let installation = Installation::open(store, &file, |_| {}).await;
+        Self { api: LocalApi::new(&installation.app, KEY), installation }
     }
 
     /// Puts lines on the list of a workspace.
     async fn add(&self, workspace: &str, lines: &str) -> std::process::Output {
-        let file = self.place.store.config.data.join("numbers.txt");
+        let file = self.installation.store.config.data.join("numbers.txt");
         std::fs::write(&file, lines).unwrap();
         let file = file.to_str().unwrap();
         let arguments = ["invalid-numbers", "add", file, "--workspace", workspace, "--json"];
-        self.place.run(&arguments).await
+        self.installation.run(&arguments).await
     }
 
     async fn listed(&self, workspace: &str) -> Vec<String> {
         let list = ["invalid-numbers", "list", "--workspace", workspace, "--json"];
-        let lines = self.place.printed(&[&list[..], &["--limit", "5000"]].concat()).await;
+        let lines = self.installation.printed(&[&list[..], &["--limit", "5000"]].concat()).await;
         let lines = lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.map(|line| line["number"].as_str().unwrap().to_owned()).collect()
     }
@@ -76,18 +76,18 @@ async fn numbers_are_listed_and_removed_by_the_api(world: World) {
     assert_eq!(world.listed("other").await, ["+15550100"]);
 
     // Under a key a repeat does nothing, whatever has been added since.
-    let one = json!({ "phone_numbers": ["+15550101"] });
-    assert_eq!(world.api.post_once(REMOVE, "k", &one).await, success);
+    let number = json!({ "phone_numbers": ["+15550101"] });
+    assert_eq!(world.api.post_once(REMOVE, "k", &number).await, success);
     world.add("acme", "+15550101\n").await;
-    assert_eq!(world.api.post_once(REMOVE, "k", &one).await, success);
+    assert_eq!(world.api.post_once(REMOVE, "k", &number).await, success);
     assert_eq!(world.listed("acme").await, ["+15550101", "+15550103"]);
     assert_eq!(world.api.post_once(REMOVE, "k", &numbers).await.0, 422);
 
     let arguments = ["invalid-numbers", "remove", "15550101", "+15550109", "--workspace", "acme"];
-    assert_eq!(world.place.printed(&arguments).await, ["1 number removed"]);
+    assert_eq!(world.installation.printed(&arguments).await, ["1 number removed"]);
     assert_eq!(world.listed("acme").await, ["+15550103"]);
     let arguments = ["invalid-numbers", "remove", "555", "--workspace", "acme"];
-    assert_eq!(world.place.run(&arguments).await.status.code(), Some(2));
+    assert_eq!(world.installation.run(&arguments).await.status.code(), Some(2));
 }
 
 async fn a_request_with_a_bad_number_removes_nothing(world: World) {

@@ -34,12 +34,12 @@ const REFUSE: ChooseFault = |method, _| {
 };
 
 async fn exports_of_every_end(backend: Backend, worker: &str, built: TestStorage) {
-    let place = TestStorage::s3().await;
-    let http_proxy = HttpProxy::start(place.endpoint(), NO_FAULT).await;
+    let storage = TestStorage::s3().await;
+    let http_proxy = HttpProxy::start(storage.endpoint(), NO_FAULT).await;
     let proxy = Proxy::to(&http_proxy.endpoint()).await;
     let mut fleet = Fleet::start_with(backend, &settings(&built), notice_lost_workers).await;
     let workspaces = [
-        WorkspaceFile::new("own").with_storage(&place.at(&proxy.endpoint())),
+        WorkspaceFile::new("own").with_storage(&storage.at(&proxy.endpoint())),
         WorkspaceFile::new("url"),
     ];
     let [own, url] = fleet.apply(&workspaces).await.try_into().ok().expect("two");
@@ -64,13 +64,13 @@ async fn exports_of_every_end(backend: Backend, worker: &str, built: TestStorage
     http_proxy.inject(NO_FAULT);
 
     // Done with a worker that was killed half way, in own storage and behind a url.
-    let whole = own.export(&body).await;
-    own.wait_for_files(&whole.prefix, 2).await;
+    let complete = own.export(&body).await;
+    own.wait_for_files(&complete.prefix, 2).await;
     let behind_url = url.export(&body).await;
     fleet.kill(worker);
     fleet.launch(worker).await;
     proxy.set(ProxyMode::Open);
-    own.done(&whole.prefix).await;
+    own.done(&complete.prefix).await;
     url.done(&behind_url.prefix).await;
     // Failed for a user who cannot be read.
     let broken = "UPDATE users SET doc = '[]' WHERE external_id = 'user-000017'";
@@ -81,8 +81,8 @@ async fn exports_of_every_end(backend: Backend, worker: &str, built: TestStorage
     open_work::wait_until_done(&fleet).await;
     open_work::expire_exports(&fleet).await;
     eventually("only the whole export is in own storage", || async {
-        let keys = place.list_files().await;
-        keys.len() == PARTS && keys.iter().all(|key| key.contains(&whole.prefix))
+        let keys = storage.list_files().await;
+        keys.len() == PARTS && keys.iter().all(|key| key.contains(&complete.prefix))
     })
     .await;
     assert_eq!(built.list().await, Vec::<String>::new());

@@ -155,10 +155,10 @@ async fn rejections_have_their_order_and_are_counted() {
     let wrong = api.post(TRACK, &json!({ "purchases": [{ "price": -1 }], "events": [7] })).await;
     wrong.refuses(400, nothing);
     assert_eq!(wrong.body["errors"][0]["input_array"], "events");
-    let most = json!({ "purchases": vec![purchase("ann"); 75], "events": [] });
-    let most = api.post(TRACK, &most).await;
+    let full = json!({ "purchases": vec![purchase("ann"); 75], "events": [] });
+    let full = api.post(TRACK, &full).await;
     assert_eq!(
-        most.body,
+        full.body,
         json!({ "message": "success", "events_processed": 0, "purchases_processed": 75 })
     );
     in_the_log(&fleet, 75).await;
@@ -175,7 +175,7 @@ async fn rejections_have_their_order_and_are_counted() {
 }
 
 /// A body of one purchase with a member as JSON.
-fn one(member: &str, value: &str) -> String {
+fn purchase_with(member: &str, value: &str) -> String {
     let mut purchase = purchase("ann");
     purchase[member] = json!("HERE");
     json!({ "purchases": [purchase] }).to_string().replace("\"HERE\"", value)
@@ -186,10 +186,10 @@ fn written(members: &str) -> String {
     format!(r#"{{"attributes":[{{"external_id":"e",{members}}}]}}"#)
 }
 
-/// The same as [`one`], of about `FULL` bytes, which `fill` is repeated to.
+/// The same as [`purchase_with`], of about `FULL` bytes, which `fill` is repeated to.
 fn filled(member: &str, before: &str, fill: &str, after: &str) -> String {
-    let rest = one(member, &format!("{before}{after}")).len();
-    one(member, &format!("{before}{}{after}", fill.repeat((FULL - rest) / fill.len())))
+    let rest = purchase_with(member, &format!("{before}{after}")).len();
+    purchase_with(member, &format!("{before}{}{after}", fill.repeat((FULL - rest) / fill.len())))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -230,33 +230,39 @@ async fn hostile_bodies_are_refused_by_name() {
         (r#"{"events":[{"\ud800":1}]}"#.into(), "events 0 the object"),
         (r#"{"events":[{"\u0000":1}]}"#.into(), "events 0 the object: has a NUL"),
         (r#"{"events":[{"name":"a","name":"b"}]}"#.into(), "events 0 name: duplicate field"),
-        (one("external_id", r#""\ud800""#), "purchases 0 external_id"),
-        (one("external_id", r#""\u0000""#), "purchases 0 external_id has a NUL"),
-        (one("external_id", "[]"), "purchases 0 external_id: expected a string"),
-        (one("price", "1e999999999999999999"), "purchases 0 price"),
-        (one("price", &"9".repeat(1_000_000)), "purchases 0 price is too large"),
-        (one("quantity", &"9".repeat(1_000_000)), "purchases 0 quantity"),
-        (one("time", "1e400"), "purchases 0 time "),
+        (purchase_with("external_id", r#""\ud800""#), "purchases 0 external_id"),
+        (purchase_with("external_id", r#""\u0000""#), "purchases 0 external_id has a NUL"),
+        (purchase_with("external_id", "[]"), "purchases 0 external_id: expected a string"),
+        (purchase_with("price", "1e999999999999999999"), "purchases 0 price"),
+        (purchase_with("price", &"9".repeat(1_000_000)), "purchases 0 price is too large"),
+        (purchase_with("quantity", &"9".repeat(1_000_000)), "purchases 0 quantity"),
+        (purchase_with("time", "1e400"), "purchases 0 time "),
         (
-            one("user_alias", &deep("[", "]")).replace(r#""external_id":"ann","#, ""),
+            purchase_with("user_alias", &deep("[", "]")).replace(r#""external_id":"ann","#, ""),
             "purchases 0 user_alias",
         ),
-        (one("properties", &format!(r#"{{"a":{}}}"#, deep("[", "]"))), "purchases 0 properties"),
         (
-            one(
+            purchase_with("properties", &format!(r#"{{"a":{}}}"#, deep("[", "]"))),
+            "purchases 0 properties",
+        ),
+        (
+            purchase_with(
                 "properties",
                 &format!(r#"{{"a":{}}}"#, deep("{\"a\":[", "]}").replacen("[]", "[0]", 1)),
             ),
             "purchases 0 properties",
         ),
-        (one("properties", r#"{"a":1e400}"#), "purchases 0 properties.a"),
+        (purchase_with("properties", r#"{"a":1e400}"#), "purchases 0 properties.a"),
         (filled("time", "\"", "9", "\""), "purchases 0 time has more than 255"),
         (filled("properties", "\"", "x", "\""), "purchases 0 properties: expected an object"),
         (filled("properties", "{\"a\":[", "0,", "0]}"), "51200"),
-        (one("properties", r#"{"$":0,"$":0}"#), "properties: $: duplicate field"),
+        (purchase_with("properties", r#"{"$":0,"$":0}"#), "properties: $: duplicate field"),
         (filled("properties", "{", "\"$\":0,", "\"b\":0}"), "properties has more than 10000"),
-        (one("properties", r#"{"a":{"b":1,"b":2}}"#), "purchases 0 properties.a"),
-        (one("properties", r#"{"a":[[{"b":1,"\u0062":2}]]}"#), "purchases 0 properties.a"),
+        (purchase_with("properties", r#"{"a":{"b":1,"b":2}}"#), "purchases 0 properties.a"),
+        (
+            purchase_with("properties", r#"{"a":[[{"b":1,"\u0062":2}]]}"#),
+            "purchases 0 properties.a",
+        ),
         (written(r#""a":{"b":[{"c":1,"c":2}]}"#), "attributes 0 custom_attributes.a"),
         (written(r#""custom_attributes":{"a":{"b":1,"b":2}}"#), "attributes 0 custom_attributes.a"),
         (written(r#""a":{"inc":1,"inc":2}"#), "attributes 0 custom_attributes.a"),
@@ -273,7 +279,7 @@ async fn hostile_bodies_are_refused_by_name() {
             "attributes 0 the object is larger",
         ),
     ];
-    for (body, place) in corpus {
+    for (body, expected) in corpus {
         let begin: String = body.chars().take(80).collect();
         let answer = post_text(&api, body).await;
         assert_eq!(answer.status, 400, "{begin}: {answer:?}");
@@ -283,7 +289,10 @@ async fn hostile_bodies_are_refused_by_name() {
         });
         let said = answer.body["message"].as_str().unwrap().to_owned();
         let said: Vec<String> = errors.chain([said]).collect();
-        assert!(said.iter().any(|text| text.contains(place)), "{begin}: no {place} in {said:?}");
+        assert!(
+            said.iter().any(|text| text.contains(expected)),
+            "{begin}: no {expected} in {said:?}"
+        );
         assert!(said.iter().all(|text| text.len() < 1_000), "{begin}: {said:?}");
     }
     let bytes = post_text(&api, b"{\"events\":[{\"name\":\"\xff\"}]}".to_vec()).await;
@@ -293,7 +302,8 @@ async fn hostile_bodies_are_refused_by_name() {
     // As many members as there may be are taken, and as much as a body can hold.
     let long = "x".repeat(250);
     let flat: Vec<_> = (0..10_000).map(|n| format!("\"{n}\":\"{long}\"")).collect();
-    let large = post_text(&api, one("properties", &format!("{{{}}}", flat.join(",")))).await;
+    let large =
+        post_text(&api, purchase_with("properties", &format!("{{{}}}", flat.join(",")))).await;
     assert_eq!(large.status, 201, "{large:?}");
     assert!(!fleet.printed().contains("panicked"));
     in_the_log(&fleet, 1).await;

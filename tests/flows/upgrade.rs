@@ -7,6 +7,6 @@ mod installed;
 mod locks;
 mod made;
 mod newer;
-mod restore;
+pub mod restore;
 mod schema;
 mod shapes;

@@ -264,7 +264,8 @@ async fn batches_that_share_users_are_written_in_their_order(world: World) {
     const USERS: usize = 2_000;
     let alias = |n: usize| json!([{"alias_name": n.to_string(), "alias_label": "crm"}]);
     let line = |round: usize, n: usize| {
-        // Neighbouring rounds have no identifier in common: only the store knows who they are about.
+        // Neighbouring rounds have no identifier in common: only the store knows who they are
+        // about.
         let mut line = if round.is_multiple_of(2) {
             json!({"external_id": format!("user-{n}")})
         } else {

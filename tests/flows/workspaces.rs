@@ -140,8 +140,8 @@ fn environment(name: &str) -> Option<String> {
 }
 
 /// The `storage` of a workspace file that names a place; and its bucket.
-fn storage(place: &TestStorage) -> (String, String) {
-    let (kind, settings) = place.storage();
+fn storage(test_storage: &TestStorage) -> (String, String) {
+    let (kind, settings) = test_storage.storage();
     let bucket = settings["bucket"].as_str().unwrap().to_owned();
     (format!("storage: {}\n", json!({ kind: settings })), bucket)
 }
@@ -269,11 +269,11 @@ async fn two_that_apply_at_once_make_one_workspace(world: World) {
 
 async fn storage_is_tried_kept_and_changed_under_a_new_id(world: World) {
     let missing = servers::new_name();
-    let place = TestStorage::s3().await;
-    let (storage, bucket) = self::storage(&place);
+    let test_storage = TestStorage::s3().await;
+    let (storage, bucket) = self::storage(&test_storage);
     let error = world.apply(&acme(&storage.replace(&bucket, &missing))).await.err().unwrap();
     assert!(error.contains(&missing), "{error}");
-    assert!(!error.contains(&place.secret().unwrap()), "{error}");
+    assert!(!error.contains(&test_storage.secret().unwrap()), "{error}");
     let mut tx = world.app.store.snapshot().await.unwrap();
     assert!(workspaces::list(&mut tx).await.unwrap().is_empty(), "a refused file left something");
     drop(tx);
@@ -284,8 +284,8 @@ async fn storage_is_tried_kept_and_changed_under_a_new_id(world: World) {
     workspaces::open_storage(&world.app, first).await.unwrap();
     assert!(world.apply(&acme(&storage)).await.unwrap().changes.is_empty());
 
-    let other_place = TestStorage::s3().await;
-    let (moved, other) = self::storage(&other_place);
+    let other_storage = TestStorage::s3().await;
+    let (moved, other) = self::storage(&other_storage);
     let applied = world.apply(&acme(&moved)).await.unwrap();
     assert!(lines(&applied)[0].contains(&format!("bucket {bucket}")), "{:?}", lines(&applied));
     assert!(lines(&applied)[0].contains(&format!("bucket {other}")), "{:?}", lines(&applied));

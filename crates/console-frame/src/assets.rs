@@ -145,7 +145,8 @@ mod tests {
         assert!(matches!(unknown, Err(PageError::NotFound)));
     }
 
-    /// The Content-Security-Policy blocks both; a script that needs them would only fail in a browser.
+    /// The Content-Security-Policy blocks both; a script that needs them would only fail in a
+    /// browser.
     #[test]
     fn pages_contain_no_programs() {
         let own = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));

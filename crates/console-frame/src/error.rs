@@ -54,8 +54,8 @@ impl PageError {
     }
 }
 
-/// Without a body: the guard of [`routes`](crate::routes) writes the page, because only it knows the
-/// person.
+/// Without a body: the guard of [`routes`](crate::routes) writes the page, because only it knows
+/// the person.
 impl IntoResponse for PageError {
     fn into_response(self) -> Response {
         let mut response = self.status().into_response();

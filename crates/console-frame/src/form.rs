@@ -18,8 +18,8 @@ pub const MAX_SIGN_IN_BYTES: usize = 16 << 10;
 /// Forms that are read at the same time, of people who are signed in, and of everybody else.
 const FORMS_AT_ONCE: usize = 16;
 
-/// The slots of forms that are read. A network gets at most as many as it leaves free: whoever sends
-/// forms slowly leaves most of the requests in progress to others.
+/// The slots of forms that are read. A network gets at most as many as it leaves free: whoever
+/// sends forms slowly leaves most of the requests in progress to others.
 pub struct FormSlots {
     pub signed_in: SharedMemory,
     pub signing_in: SharedMemory,

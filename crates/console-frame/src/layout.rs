@@ -19,9 +19,9 @@ mod menu;
 #[cfg(test)]
 mod tests;
 
-/// The settings of htmx: it runs no text of a page as a program, adds no style to pages, and ignores
-/// errors, so that a page shows its last state until the next update. An update neither opens nor
-/// closes what the person opened.
+/// The settings of htmx: it runs no text of a page as a program, adds no style to pages, and
+/// ignores errors, so that a page shows its last state until the next update. An update neither
+/// opens nor closes what the person opened.
 const HTMX_CONFIG: &str = r#"{"extensions":"sse","includeIndicatorCSS":false,"mode":"same-origin","noSwap":[204,304,"4xx","5xx"],"morphIgnore":["data-htmx-powered","open"]}"#;
 
 /// Seconds after which the page about a database that is down reloads by itself.
@@ -189,8 +189,8 @@ fn person(page: &Page) -> Markup {
     }
 }
 
-/// An error as a page, or as what its request can use: a redirect to the sign-in page, or an order to
-/// reload the page whose part was requested.
+/// An error as a page, or as what its request can use: a redirect to the sign-in page, or an order
+/// to reload the page whose part was requested.
 pub fn error_page(
     app: &App,
     page: Option<&Page>,

@@ -1,8 +1,8 @@
 //! The frame of the console: who is signed in and what that person may do, and what every page has
 //! (docs/explanation/console.md).
 //!
-//! It knows the people of the console and the workspaces, but no exports and no messages. Their pages
-//! are in the crate `console`, which gives its table of routes to [`serve`].
+//! It knows the people of the console and the workspaces, but no exports and no messages. Their
+//! pages are in the crate `console`, which gives its table of routes to [`serve`].
 //!
 //! | module | is about |
 //! |---|---|
@@ -22,8 +22,8 @@
 //!
 //! It promises:
 //!
-//! - Only a handler whose rights the signed-in person has runs, in a workspace that the person sees.
-//!   Objects of other workspaces do not exist for a page.
+//! - Only a handler whose rights the signed-in person has runs, in a workspace that the person
+//!   sees. Objects of other workspaces do not exist for a page.
 //! - A form takes effect only if a page of the console sent it.
 //! - A session that was ended is refused at its next request.
 //!

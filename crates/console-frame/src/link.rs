@@ -1,7 +1,7 @@
 //! Links that sign a person in to the console, once (docs/explanation/console.md).
 //!
-//! The token is in the fragment of the address, which browsers never send: it is in no log of a proxy.
-//! Only the form of the sign-in page sends it, so a preview of the link does not use it up.
+//! The token is in the fragment of the address, which browsers never send: it is in no log of a
+//! proxy. Only the form of the sign-in page sends it, so a preview of the link does not use it up.
 
 use serde::Serialize;
 

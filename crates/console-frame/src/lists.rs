@@ -1,7 +1,8 @@
 //! Pages of lists.
 //!
-//! In a list in the order of a text, a search selects the entries that begin with a text, and a page
-//! begins at an entry. So each page is one range of an index.
+//! In a list in the order of a text, a search selects the entries that begin with a text, and a
+//! page begins at an entry. So each page is one range of an index ([`KeyedView`]). Other lists
+//! read one row more than a page has ([`first_rows`]).
 
 use maud::{Markup, html};
 use url::form_urlencoded;
@@ -20,6 +21,10 @@ pub fn first_rows<T>(mut rows: Vec<T>, max_rows: usize) -> (Vec<T>, bool) {
 }
 
 /// Which part of a list in the order of a text a page shows.
+///
+/// The order must be that of the bytes: in PostgreSQL, the column has `COLLATE "C"`. Otherwise the
+/// entries that a search finds do not follow each other, and [`page`](Self::page) ends too early.
+/// A list in another order must be shown without a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyedView {
     /// Only keys that begin with this.
@@ -52,8 +57,8 @@ impl KeyedView {
         self.start() == self.search
     }
 
-    /// The entries of the page, of those that were read from its [start](Self::start), one more than a
-    /// page has; and the key at which the next page begins.
+    /// The entries of the page, of those that were read from its [start](Self::start), one more
+    /// than a page has; and the key at which the next page begins.
     pub fn page<T>(
         &self,
         entries: Vec<T>,

@@ -1,4 +1,5 @@
-//! Sign-in with OpenID Connect: the authorization code flow with PKCE (docs/explanation/console.md).
+//! Sign-in with OpenID Connect: the authorization code flow with PKCE
+//! (docs/explanation/console.md).
 //!
 //! | module | is about |
 //! |---|---|

@@ -149,7 +149,8 @@ impl Page {
         self.link(&format!("/w/{}{path}", parts::encoded(workspace)))
     }
 
-    /// A time in milliseconds since the epoch: how long ago, with the exact time in the person's zone.
+    /// A time in milliseconds since the epoch: how long ago, with the exact time in the person's
+    /// zone.
     pub fn time(&self, ms: i64) -> Markup {
         parts::time(ms, self.app.clock.now_ms(), &self.viewer.preferences.zone)
     }
@@ -166,9 +167,9 @@ impl Page {
         format!("console:{}", self.viewer.name)
     }
 
-    /// An entry for the audit log about an action of the person, in the workspace of the path. Write
-    /// it in the transaction of the action ([`audit::record`](runtime::audit::record)). `details` is a
-    /// JSON object.
+    /// An entry for the audit log about an action of the person, in the workspace of the path.
+    /// Write it in the transaction of the action ([`audit::record`](runtime::audit::record)).
+    /// `details` is a JSON object.
     pub fn audit(&self, action: &'static str, object: impl Into<String>, details: Value) -> Entry {
         Entry {
             workspace_id: self.workspace.as_ref().map(|workspace| workspace.id),

@@ -75,8 +75,8 @@ impl PermissionTable {
     }
 
     /// The rights of a person: company permissions in every workspace, those of an app group in its
-    /// workspace. Permissions of teams grant nothing: a team is a part of the users of an app group,
-    /// and a right is for a whole workspace. `workspaces` are the ids by name.
+    /// workspace. Permissions of teams grant nothing: a team is a part of the users of an app
+    /// group, and a right is for a whole workspace. `workspaces` are the ids by name.
     pub fn rights(&self, permissions: &Permissions, workspaces: &HashMap<String, i32>) -> Rights {
         let mut in_workspaces = BTreeMap::new();
         for group in &permissions.app_group {

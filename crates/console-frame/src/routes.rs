@@ -1,7 +1,7 @@
 //! Tables of routes, with what each route needs.
 //!
-//! One table serves three purposes: the router checks it before a handler runs, a page asks it which
-//! actions to offer ([`Page::may`]), and `longshore console rights` prints it.
+//! One table serves three purposes: the router checks it before a handler runs, a page asks it
+//! which actions to offer ([`Page::may`]), and `longshore console rights` prints it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -115,8 +115,8 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     }
 }
 
-/// Runs a handler if its request may: the session, the workspace, the right, and for a form where it
-/// comes from, in this order.
+/// Runs a handler if its request may: the session, the workspace, the right, and for a form where
+/// it comes from, in this order.
 async fn guard(needs: Needs, request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
     let Some(app) = head.extensions.get::<App>().cloned() else {
@@ -224,7 +224,8 @@ async fn signed_in(app: &App, head: &mut Parts, rights: &[Right]) -> Result<Page
     let secret = session::secret(app, head).ok_or(PageError::SignedOut)?;
     let mut tx = app.request_queue.snapshot().await?;
     let viewer = session::find(app, &mut tx, head, secret).await?.ok_or(PageError::SignedOut)?;
-    // Not where a stream checks its session: then its connection could not be closed for another one.
+    // Not where a stream checks its session: then its connection could not be closed for another
+    // one.
     gateway::mark_authenticated(&head.extensions, COMPANY);
     // PostgreSQL cannot store a NUL character, and would report an error.
     if has_nul(&head.uri) {

@@ -42,16 +42,16 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       connect-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
 
-/// Headers of every response. A referrer for the own origin, because without one browsers send forms
-/// with `Origin: null`.
+/// Headers of every response. A referrer for the own origin, because without one browsers send
+/// forms with `Origin: null`.
 const HEADERS: [(HeaderName, HeaderValue); 3] = [
     (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
     (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (REFERRER_POLICY, HeaderValue::from_static("same-origin")),
 ];
 
-/// Serves the console until `shutdown`. Then waits for requests in progress, as the API does. `state` is
-/// the state of the handlers of `routes`.
+/// Serves the console until `shutdown`. Then waits for requests in progress, as the API does.
+/// `state` is the state of the handlers of `routes`.
 pub async fn serve<S>(
     routes: Routes<S>,
     state: S,

@@ -1,8 +1,8 @@
 //! Sessions: who is signed in, and until when (docs/explanation/console.md).
 //!
-//! The browser has a random secret in a cookie, and the database its SHA-256. Each request reads the
-//! session by that hash, without a cache: a session that was ended is refused at once, and there
-//! are few requests. Sessions are independent of each other: each sign-in begins a new one.
+//! The browser has a random secret in a cookie, and the database its SHA-256. Each request reads
+//! the session by that hash, without a cache: a session that was ended is refused at once, and
+//! there are few requests. Sessions are independent of each other: each sign-in begins a new one.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -177,8 +177,8 @@ pub async fn list(tx: &mut Tx, now: i64, filter: &Filter) -> Result<Vec<Session>
     rows::list(tx, now, now - IDLE_MS, filter).await
 }
 
-/// Ends a session; if `viewer` is given, only one of the viewer's own. Returns its person, or none if
-/// the session does not exist.
+/// Ends a session; if `viewer` is given, only one of the viewer's own. Returns its person, or none
+/// if the session does not exist.
 pub async fn end(
     tx: &mut Tx,
     id: Uuid,
@@ -251,8 +251,8 @@ pub async fn find(
     }))
 }
 
-/// Stores in the background that a session is used now, unless it was a moment ago. If that fails, or
-/// others do it, a later request repeats it.
+/// Stores in the background that a session is used now, unless it was a moment ago. If that fails,
+/// or others do it, a later request repeats it.
 pub fn note_use(app: &App, viewer: &Viewer) {
     let (id, now) = (viewer.session_id, app.clock.now_ms());
     if now - viewer.last_seen_at < USE_WRITE_MS {
@@ -285,9 +285,9 @@ pub async fn sweep_old(app: &App, shutdown: &CancellationToken) {
     retry::repeat(SWEEP_INTERVAL, shutdown, failed, pass).await;
 }
 
-/// Browsers accept a cookie whose name begins with `__Host-` only over TLS, without a domain, and for
-/// all paths: no other host, and no page without TLS, can set it. They refuse it over plain http, so
-/// there it has another name.
+/// Browsers accept a cookie whose name begins with `__Host-` only over TLS, without a domain, and
+/// for all paths: no other host, and no page without TLS, can set it. They refuse it over plain
+/// http, so there it has another name.
 fn cookie_name(config: &Config) -> &'static str {
     if is_secure(config) { "__Host-longshore" } else { "longshore_console" }
 }

@@ -19,8 +19,8 @@ pub fn post(page: &Page, path: &str, body: &serde_json::Value) -> String {
     )
 }
 
-/// A command of this program. `words` are its name and its options without values. Options are before
-/// the arguments, because an argument that begins with `-` needs `--` before it.
+/// A command of this program. `words` are its name and its options without values. Options are
+/// before the arguments, because an argument that begins with `-` needs `--` before it.
 pub fn command(words: &str, options: &[(&str, &str)], arguments: &[&str]) -> String {
     let mut command = format!("longshore {words}");
     for (name, value) in options {

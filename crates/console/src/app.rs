@@ -14,7 +14,8 @@ use crate::routes;
 use gateway::ApiError;
 use runtime::audit::Entry;
 
-/// Applies dead letters. The program implements it, because only it knows the handlers of all topics.
+/// Applies dead letters. The program implements it, because only it knows the handlers of all
+/// topics.
 pub trait RetryDeadLetter: Send + Sync {
     /// Applies a dead letter, and removes it in the same transaction, in a turn of `workspace`. The
     /// transaction also writes `entry`, with the result. One that fails again is a conflict.

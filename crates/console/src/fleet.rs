@@ -1,6 +1,6 @@
 //! The state of the whole installation: waiting work, dead letters, deliveries that were given up,
-//! and what is left to read in the log. It is read once for all open pages, at most every few seconds,
-//! so the cost does not grow with the number of pages.
+//! and what is left to read in the log. It is read once for all open pages, at most every few
+//! seconds, so the cost does not grow with the number of pages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,16 +25,16 @@ const MAX_AGE: Duration = Duration::from_secs(4);
 /// Time limit of the log: a page does not wait for a log that is down.
 const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Counts of work and of the dead letters of a workspace stop at these numbers, so that a query stays
-/// cheap.
+/// Counts of work and of the dead letters of a workspace stop at these numbers, so that a query
+/// stays cheap.
 pub const MAX_WORK: i64 = 10_000;
 pub const MAX_DEAD_LETTERS: i64 = 100;
 
 /// Deliveries that were given up longer ago are not shown.
 const GIVEN_UP_WITHIN_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// How long work may wait, in milliseconds: without a worker, with workers, and for a daily sweep. As
-/// the alerts have it.
+/// How long work may wait, in milliseconds: without a worker, with workers, and for a daily sweep.
+/// As the alerts have it.
 const NOT_CLAIMED_MS: i64 = 5 * 60 * 1_000;
 const LATE_MS: i64 = 4 * 60 * 60 * 1_000;
 const LATE_SWEEP_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -112,7 +112,8 @@ impl Default for FleetReader {
 }
 
 impl FleetReader {
-    /// The current state, at most a few seconds old. Requests that come while it is read wait for it.
+    /// The current state, at most a few seconds old. Requests that come while it is read wait for
+    /// it.
     pub async fn current(&self, app: &App) -> Result<Arc<Fleet>, StoreError> {
         let (app, appended) = (app.clone(), self.appended.clone());
         let read = async move {
@@ -128,8 +129,8 @@ impl FleetReader {
     }
 }
 
-/// Appended messages a second; unknown after a long time without anyone who looks, and if the log was
-/// created again.
+/// Appended messages a second; unknown after a long time without anyone who looks, and if the log
+/// was created again.
 fn rate(past: i64, now: i64, time: Duration) -> Option<f64> {
     let appended = now.checked_sub(past).filter(|appended| *appended >= 0)?;
     let is_recent = (Duration::from_secs(1)..Duration::from_secs(60)).contains(&time);

@@ -1,8 +1,8 @@
 //! The console: pages for people over the domains (docs/explanation/console.md).
 //!
 //! A page calls the functions of the domains: it has no SQL of its own, and offers nothing that
-//! the command line and the API cannot do. Sign-in, rights and the look of all pages are in the crate
-//! [`console_frame`].
+//! the command line and the API cannot do. Sign-in, rights and the look of all pages are in the
+//! crate [`console_frame`].
 //!
 //! | module | is about |
 //! |---|---|

@@ -12,6 +12,7 @@ use crate::declared_items::record_revoked;
 use crate::document::company::{Company, DashboardUser, PermissionSet, Token};
 use crate::error::ApplyError;
 use crate::plan::{ChangeList, Declared, Entry, HasEntry, Steps, Target};
+use gateway::COMPANY;
 use gateway::workspaces::list;
 use runtime::audit;
 use runtime::config::network::networks;
@@ -41,13 +42,14 @@ pub async fn apply_company(
     let mut tx = app.store.write().await?;
     // Locked until the transaction ends.
     settings::lock(&mut tx, NAME).await?;
-    // The locks also keep requests from changing the users that it compares.
+    // Over SCIM, the users and groups that the plan compares do not change until then.
     scim::lock_declared::<Group>(&mut tx).await?;
     scim::lock_declared::<User>(&mut tx).await?;
+    // Compared again, now that it is locked.
     let plan = CompanyPlan::make(&mut tx, company, options).await?;
     settings::put(&mut tx, NAME, &company.name).await?;
     let (now, prune) = (app.clock.now_ms(), options.prune);
-    let mut target = Target { tx: &mut tx, app, workspace: 0, now, prune };
+    let mut target = Target { tx: &mut tx, app, workspace: COMPANY, now, prune };
     plan.tokens.execute(&mut target).await?;
     plan.sets.execute(&mut target).await?;
     plan.users.execute(&mut target).await?;
@@ -80,14 +82,14 @@ impl CompanyPlan {
         }
         let mut tokens = tokens::list(tx).await?;
         tokens.retain(|token| token.revoked_at.is_none());
-        let (declared, others): (Vec<_>, Vec<_>) =
+        let (stored_declared, others): (Vec<_>, Vec<_>) =
             tokens.into_iter().partition(|token| token.declared);
-        let is_declared = |name: &String| company.scim_tokens.iter().any(|new| new.name == *name);
-        if let Some(other) = others.into_iter().find(|token| is_declared(&token.name)) {
+        let is_in_file = |name: &String| company.scim_tokens.iter().any(|new| new.name == *name);
+        if let Some(other) = others.into_iter().find(|token| is_in_file(&token.name)) {
             return Err(ApplyError::TokenNotDeclared(other.name));
         }
-        check_secrets(tx, company, &declared).await?;
-        let tokens = list.compare(&company.scim_tokens, &declared)?;
+        check_secrets(tx, company, &stored_declared).await?;
+        let tokens = list.compare(&company.scim_tokens, &stored_declared)?;
         check_workspaces(tx, company).await?;
         let sets = list.compare(&company.permission_sets, &scim::list_declared(tx).await?)?;
         let users: Vec<DeclaredUser> =
@@ -175,12 +177,16 @@ impl Declared for Token {
     }
 
     async fn delete(stored: &TokenInfo, target: &mut Target<'_>) -> Result<(), ApplyError> {
-        let TokenInfo { id, name, .. } = stored;
-        tokens::revoke(target.tx, &target.app.clock, &id.to_string())
-            .await
-            .map_err(|error| ApplyError::Token { name: name.clone(), error })?;
-        let (kind, name) = (SecretKind::ScimToken, name.clone());
-        let revoked = RevokedCredential { kind, id: *id, name, workspace_id: None };
+        // Tokens are also revoked without the company's lock.
+        if !tokens::revoke_by_id(target.tx, stored.id, target.now).await? {
+            return Err(ApplyError::ChangedConcurrently(format!("scim_token {}", stored.name)));
+        }
+        let revoked = RevokedCredential {
+            kind: SecretKind::ScimToken,
+            id: stored.id,
+            name: stored.name.clone(),
+            workspace_id: None,
+        };
         record_revoked(&revoked, target).await
     }
 }
@@ -210,9 +216,8 @@ impl Declared for PermissionSet {
             ("name", stored.value.display_name != self.name),
             ("permissions", stored.value.permissions.as_ref() != Some(&self.permissions.granted())),
         ];
-        let differing = fields.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name);
-        let differing: Vec<&str> = differing.collect();
-        Ok((!differing.is_empty()).then(|| differing.join(", ")))
+        let differing = differing_names(&fields);
+        Ok((!differing.is_empty()).then_some(differing))
     }
 
     async fn put(
@@ -226,6 +231,12 @@ impl Declared for PermissionSet {
     async fn delete(stored: &Self::Stored, target: &mut Target<'_>) -> Result<(), ApplyError> {
         Ok(group::undeclare(target.tx, &stored.value.key(), target.now).await?)
     }
+}
+
+/// The names of the fields that differ.
+fn differing_names(fields: &[(&str, bool)]) -> String {
+    let differing = fields.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name);
+    differing.collect::<Vec<_>>().join(", ")
 }
 
 /// A user as the file declares it.
@@ -289,8 +300,7 @@ impl Declared for DeclaredUser {
             ("department", old.value.department != new.value.department),
             ("permissions", old.value.permissions != new.value.permissions),
         ];
-        let differing = fields.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name);
-        Ok((*old != new).then(|| differing.collect::<Vec<_>>().join(", ")))
+        Ok((*old != new).then(|| differing_names(&fields)))
     }
 
     /// Two users can change names with each other.
@@ -347,7 +357,8 @@ fn identified(declared: &[DeclaredUser], stored: Vec<Stored<User>>) -> Vec<Ident
     for user in others {
         let key = user.value.key();
         let is_free = !identified.iter().any(|other| other.key == key);
-        // A name has no control characters.
+        // Otherwise a key that no user in the file has: no name contains a line break. So the user
+        // counts as removed from the file.
         let key = if is_free && names.contains(&key) { key } else { format!("\n{}", user.id) };
         identified.push(IdentifiedUser { key, user });
     }

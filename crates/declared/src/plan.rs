@@ -80,7 +80,7 @@ pub(crate) trait Declared: HasEntry + Clone {
 pub(crate) struct Target<'a> {
     pub tx: &'a mut Tx,
     pub app: &'a App,
-    /// Zero for the company.
+    /// [`COMPANY`](gateway::COMPANY) for the company document.
     pub workspace: i32,
     /// Milliseconds since the epoch.
     pub now: i64,

@@ -161,8 +161,8 @@ async fn settle(
     })
 }
 
-/// The state of a delivery after an attempt. The next one is after `pause`, or later if the receiver
-/// asks for that. The last attempt happens when the time limit is reached.
+/// The state of a delivery after an attempt. The next one is after `pause`, or later if the
+/// receiver asks for that. The last attempt happens when the time limit is reached.
 fn state_after(
     result: Result<u16, Unsent>,
     now: i64,

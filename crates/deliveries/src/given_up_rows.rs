@@ -18,8 +18,8 @@ pub struct GivenUp {
 }
 from_row! { GivenUp { id, workspace_id, kind, subject, finished_at } }
 
-/// The latest deliveries that were given up since a time, of all workspaces. Those that ended before
-/// their time limit had no receiver any more: nobody waits for them.
+/// The latest deliveries that were given up since a time, of all workspaces. Those that ended
+/// before their time limit had no receiver any more: nobody waits for them.
 pub async fn given_up_since(
     tx: &mut Tx,
     since: i64,

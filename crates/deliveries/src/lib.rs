@@ -8,9 +8,9 @@
 //!    └──<── resend ──<── delivered │ given_up
 //! ```
 //!
-//! `resend` makes a pending delivery due at once. If it is due already, or a worker makes an attempt
-//! at it, `resend` has no effect. Its time limit and the pauses after further failures stay the same,
-//! so that repeated requests do not prolong the attempts.
+//! `resend` makes a pending delivery due at once. If it is due already, or a worker makes an
+//! attempt at it, `resend` has no effect. Its time limit and the pauses after further failures stay
+//! the same, so that repeated requests do not prolong the attempts.
 //!
 //! A delivery is sent at least once, with one `webhook-id`. Every status except 2xx is retried,
 //! including 410: a proxy in front of a receiver that moves can return it. A receiver that no
@@ -325,8 +325,8 @@ async fn offer_next(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Sends an ended delivery again, with the same `webhook-id` and a new time limit; or a pending one at
-/// once. For a command.
+/// Sends an ended delivery again, with the same `webhook-id` and a new time limit; or a pending one
+/// at once. For a command.
 pub async fn resend(app: &App, id: Uuid) -> Result<(), DeliveryError> {
     let mut tx = app.store.write().await?;
     let delivery = rows::by_id(&mut tx, id).await?.ok_or(DeliveryError::Unknown(id))?;
@@ -335,8 +335,8 @@ pub async fn resend(app: &App, id: Uuid) -> Result<(), DeliveryError> {
     Ok(())
 }
 
-/// [`resend`] of a workspace's delivery, in the caller's transaction. Returns the change, if there is
-/// one.
+/// [`resend`] of a workspace's delivery, in the caller's transaction. Returns the change, if there
+/// is one.
 pub async fn resend_for_workspace(
     app: &App,
     tx: &mut Tx,

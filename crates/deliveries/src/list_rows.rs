@@ -101,8 +101,8 @@ async fn page(
 const MAX_ABOUT: i64 = 100;
 
 /// A workspace's deliveries about a subject that were created at these times, the oldest first:
-/// without bodies, and without the workspace's name. The times should be few: all deliveries of that
-/// time are searched.
+/// without bodies, and without the workspace's name. The times should be few: all deliveries of
+/// that time are searched.
 pub async fn about(
     tx: &mut Tx,
     workspace: i32,

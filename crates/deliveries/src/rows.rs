@@ -182,8 +182,8 @@ pub async fn give_up(
     .await?))
 }
 
-/// Whether a delivery waits for the pending one that it follows. After an attempt, it does not: then
-/// the earlier one had ended, and is sent again.
+/// Whether a delivery waits for the pending one that it follows. After an attempt, it does not:
+/// then the earlier one had ended, and is sent again.
 pub async fn is_waiting(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     let found: Option<Uuid> = on!(tx, c => sqlx::query_scalar(
         "SELECT d.id FROM deliveries d JOIN deliveries earlier ON earlier.id = d.follows

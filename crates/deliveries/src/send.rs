@@ -108,8 +108,8 @@ enum Target {
     Notification(Receiver),
 }
 
-/// The workspace's settings, and the target or the path at which the file no longer declares it. The
-/// target does not come from the cache, because the delivery ends without one.
+/// The workspace's settings, and the target or the path at which the file no longer declares it.
+/// The target does not come from the cache, because the delivery ends without one.
 async fn read(
     app: &App,
     delivery: &Delivery,

@@ -33,14 +33,14 @@ from_row! {
     ConsoleSummary { dispatch_id, at, call, request_id, segment_id, send_id, results }
 }
 
-/// Selects the records after a position, the latest first. The first condition selects a range of the
-/// index.
+/// Selects the records after a position, the latest first. The first condition selects a range of
+/// the index.
 const PAGE: &str = "SELECT dispatch_id, at, record FROM console_log
      WHERE workspace_id = $1 AND at <= $2 AND (at < $2 OR dispatch_id < $3)
      ORDER BY at DESC, dispatch_id DESC LIMIT $4";
 
-/// A workspace's latest records; only those after `after` in this order. Empty if the workspace lacks
-/// that record.
+/// A workspace's latest records; only those after `after` in this order. Empty if the workspace
+/// lacks that record.
 pub async fn console_records(
     tx: &mut Tx,
     workspace: i32,
@@ -79,7 +79,8 @@ pub async fn console_summaries(
         .bind(workspace).bind(at).bind(id).bind(i64::from(limit)).fetch_all(c).await?))
 }
 
-/// The position of the record `after`, or before all records. None if the workspace lacks that record.
+/// The position of the record `after`, or before all records. None if the workspace lacks that
+/// record.
 async fn position(
     tx: &mut Tx,
     workspace: i32,

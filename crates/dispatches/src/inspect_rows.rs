@@ -6,7 +6,8 @@ use uuid::Uuid;
 use gateway::workspaces::Channel;
 use store::{StoreError, Tx, from_row, on};
 
-/// Maximum number of messages with a reason that are counted of a dispatch, which may have millions.
+/// Maximum number of messages with a reason that are counted of a dispatch, which may have
+/// millions.
 pub const MAX_COUNTED_MESSAGES: i64 = 10_000;
 
 /// Maximum number of reasons that are shown for a channel and state.
@@ -27,8 +28,8 @@ pub struct Reason {
 from_row! { Reason { channel, state, reason, messages, counted_messages } }
 
 /// The most frequent reasons of a dispatch's messages, by channel and state, of the latest
-/// [`MAX_COUNTED_MESSAGES`] messages that have one, among the latest `max_scanned`. Open messages of
-/// a dispatch that ended early are `cancelled`.
+/// [`MAX_COUNTED_MESSAGES`] messages that have one, among the latest `max_scanned`. Open messages
+/// of a dispatch that ended early are `cancelled`.
 pub async fn reasons(
     tx: &mut Tx,
     dispatch: Uuid,

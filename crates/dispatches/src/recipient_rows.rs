@@ -1,5 +1,5 @@
-//! The SQL of a dispatch's recipients: its messages by outcome, in pages, and the later dispatches to
-//! them.
+//! The SQL of a dispatch's recipients: its messages by outcome, in pages, and the later dispatches
+//! to them.
 
 use std::fmt;
 

@@ -31,8 +31,8 @@ pub struct DispatchAudience {
     pub outcomes: Vec<String>,
 }
 
-/// [`PastRecipients`](messages::order::PastRecipients) to show, also if a newer release wrote outcomes
-/// that this one does not know.
+/// [`PastRecipients`](messages::order::PastRecipients) to show, also if a newer release wrote
+/// outcomes that this one does not know.
 #[derive(Debug, Deserialize)]
 pub(super) struct ShownRecipients {
     pub dispatch_id: Uuid,

@@ -38,8 +38,8 @@ pub struct DispatchSummary {
     /// Users in all its waves so far, and how many of them were processed.
     pub users: i64,
     pub walked: i64,
-    /// The processed users who exist, are in the audience, and are not in the control group. None for
-    /// local times: each wave processes all users again.
+    /// The processed users who exist, are in the audience, and are not in the control group. None
+    /// for local times: each wave processes all users again.
     pub matched: Option<i64>,
     pub parts: i64,
     pub parts_left: i64,
@@ -195,8 +195,8 @@ pub struct DispatchPage {
     pub next: Option<ListPosition>,
 }
 
-/// The latest dispatches that match. A page may have fewer than `limit` dispatches, or none, although
-/// others follow.
+/// The latest dispatches that match. A page may have fewer than `limit` dispatches, or none,
+/// although others follow.
 pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<DispatchPage, StoreError> {
     // Those that have not ended are few, and have an index of their own: IS TRUE keeps SQLite from
     // using another one. Each condition is there only if it applies, so that SQLite uses an index.

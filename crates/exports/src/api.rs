@@ -119,8 +119,9 @@ async fn request(
     body: JsonText,
 ) -> Result<Response, ApiError> {
     let fields = read_fields(&app, &caller, &body)?;
-    let options = ExportOptions::read(&fields, check_address(&app))?;
-    respond(&app, caller, key, &body, RequestedUsers::ControlGroup, options).await
+    let request = ExportOptions::read(&fields, check_address(&app))
+        .map(|options| (RequestedUsers::ControlGroup, options));
+    respond(&app, caller, used_key(key, &fields), &body, request).await
 }
 
 /// `POST /users/export/segment`.
@@ -131,9 +132,8 @@ async fn request_segment(
     body: JsonText,
 ) -> Result<Response, ApiError> {
     let fields = read_fields(&app, &caller, &body)?;
-    let (users, options) =
-        ExportOptions::read_with_users(&fields, caller.workspace.id, check_address(&app))?;
-    respond(&app, caller, key, &body, users, options).await
+    let request = ExportOptions::read_with_users(&fields, caller.workspace.id, check_address(&app));
+    respond(&app, caller, used_key(key, &fields), &body, request).await
 }
 
 /// The fields of a body, with the workspace's other name for `service_id` noted.
@@ -147,20 +147,32 @@ fn read_fields(
     Ok(fields)
 }
 
-/// Accepts a request, or estimates its export. A dry run does not use its key.
+/// The key of a request, unless it is a dry run, which does not use its key.
+fn used_key(key: Option<IdempotencyKey>, fields: &Map<String, Value>) -> Option<IdempotencyKey> {
+    key.filter(|_| fields.get("dry_run") != Some(&Value::Bool(true)))
+}
+
+/// The users and the options of a request. Whether they are valid depends on more than the body:
+/// the workspace's other name for `service_id`, and the networks that callbacks may reach.
+type ReadRequest = Result<(RequestedUsers, ExportOptions), ApiError>;
+
+/// Accepts a request, or estimates its export.
 async fn respond(
     app: &ExportsApp,
     caller: Caller,
     key: Option<IdempotencyKey>,
     body: &JsonText,
-    users: RequestedUsers,
-    options: ExportOptions,
+    request: ReadRequest,
 ) -> Result<Response, ApiError> {
-    if options.dry_run {
-        let estimate = dry_run::run(app, caller.workspace.id, users, options).await?;
-        return Ok((Recording::Settled, axum::Json(estimate)).into_response());
+    match (key, request) {
+        // It has no stored response.
+        (None, Err(error)) => Err(error),
+        (_, Ok((users, options))) if options.dry_run => {
+            let estimate = dry_run::run(app, caller.workspace.id, users, options).await?;
+            Ok((Recording::Settled, axum::Json(estimate)).into_response())
+        }
+        (key, request) => Ok(accept(app, caller, key, body, request).await?.into_response()),
     }
-    Ok(accept(app, caller, key, body, users, options).await?.into_response())
 }
 
 /// Creates the export; with a key, only once.
@@ -169,13 +181,14 @@ async fn accept(
     caller: Caller,
     key: Option<IdempotencyKey>,
     body: &JsonText,
-    users: RequestedUsers,
-    options: ExportOptions,
+    request: ReadRequest,
 ) -> Result<StoredResponse, ApiError> {
     let mut turn = match idempotency::begin_change(app, key, body.as_bytes()).await? {
         Begun::Replay(response) => return Ok(response),
         Begun::Turn(turn) => turn,
     };
+    // After the stored response: a body that was valid for it may be invalid now.
+    let (users, options) = request?;
     let (workspace, request_id) = (caller.workspace.id, caller.request_id.clone());
     let export = create::create(app, &mut turn.tx, workspace, request_id, users, options).await?;
     let recording = caller.record(&mut turn.tx, export.job.requested_at, export.change()).await?;

@@ -141,8 +141,8 @@ async fn clean_pieces(app: &App, job: &Job) -> Result<(), ExportError> {
     app.objects.delete_prefix(&folder).await.map(drop).map_err(ExportError::Objects)
 }
 
-/// Whether an attempt at a finished export may have uploaded a file in parts. One with few bytes has
-/// none, unless many users were erased between two attempts.
+/// Whether an attempt at a finished export may have uploaded a file in parts. One with few bytes
+/// has none, unless many users were erased between two attempts.
 fn may_have_large_files(progress: &Progress) -> bool {
     progress.bytes_done >= PIECE_BYTES as i64 / 2
 }

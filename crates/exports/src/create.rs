@@ -1,4 +1,5 @@
-//! Creates an export from a checked request, or from an earlier export, for the API and the console.
+//! Creates an export from a checked request, or from an earlier export, for the API and the
+//! console.
 
 use std::time::Duration;
 
@@ -63,10 +64,10 @@ pub async fn create(
     Ok(NewExport { job, response, repeats: None })
 }
 
-/// Writes a new job with the request of `former`: the same audience, fields, format, destination and
-/// callback. A control group is the one that is active now, and the destination's storage the one
-/// that is declared now. The job starts as soon as a worker is free; it needs no message in the log.
-/// A job that has not ended is a conflict.
+/// Writes a new job with the request of `former`: the same audience, fields, format, destination
+/// and callback. A control group is the one that is active now, and the destination's storage the
+/// one that is declared now. The job starts as soon as a worker is free; it needs no message in the
+/// log. A job that has not ended is a conflict.
 pub async fn create_again(
     app: &App,
     tx: &mut Tx,

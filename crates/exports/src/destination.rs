@@ -46,8 +46,8 @@ pub(super) async fn storage(
     find(destination, &destinations(workspace, named)).map_err(ApiError::invalid_field)
 }
 
-/// The destinations that requests of the workspace can choose. Without a choice, the files go to the
-/// workspace's own storage, or to `url` if it has none.
+/// The destinations that requests of the workspace can choose. Without a choice, the files go to
+/// the workspace's own storage, or to `url` if it has none.
 pub async fn names(tx: &mut Tx, workspace: &Workspace) -> Result<Vec<String>, StoreError> {
     let named = workspaces::named_storages(tx, workspace.id).await?;
     Ok(destinations(workspace, named).into_iter().map(|(name, _)| name).collect())

@@ -221,7 +221,7 @@ async fn describe(
 ) -> Result<(Option<&'static str>, Option<String>), ApiError> {
     let Some(storage) = storage else { return Ok((Some(URL), None)) };
     match storage::settings(tx, &app.secrets, storage).await {
-        Ok(settings) => Ok((Some(settings.kind()), Some(settings.place()))),
+        Ok(settings) => Ok((Some(settings.kind()), Some(settings.container()))),
         Err(StorageError::Store(error)) => Err(error.into()),
         // The test write fails, too, and says why.
         Err(_) => Ok((None, None)),

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::api::TAG;
 use super::audience::{CONTROL_GROUP, PERMISSIONS, SEGMENT};
+use super::overview::{self, AudienceKind, Filter, Mark};
 use super::status::{Status, example_status};
 use super::{Job, State as JobState, rows};
 use gateway::app::App;
@@ -33,13 +34,18 @@ fn describe_list() -> Operation {
             "Only exports in this state.",
             json!({ "enum": JobState::ALL.map(JobState::name) }),
         )
+        .in_query(
+            "mark",
+            "Only exports in progress with this mark.",
+            json!({ "enum": Mark::ALL.map(Mark::name) }),
+        )
         .returns::<Page>(StatusCode::OK, "A page.")
         .with_example(
             json!({ "exports": [example_status()], "next_cursor": "MTc5NTI0OTc2ODkxMCAwMWEx" }),
         )
 }
 
-/// `GET /users/export?limit&cursor&state`: newest first.
+/// `GET /users/export?limit&cursor&state&mark`: newest first.
 async fn list(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -52,13 +58,39 @@ async fn list(
         of_segments: caller.has_permission(SEGMENT),
         state: read_state(query).map_err(ApiError::Invalid)?,
     };
+    let mark = read_mark(query).map_err(ApiError::Invalid)?;
     let mut tx = app.request_queue.snapshot().await?;
-    let jobs = rows::latest(&mut tx, caller.workspace.id, visible, after, limit).await?;
+    let workspace = caller.workspace.id;
+    let jobs = match mark {
+        None => rows::latest(&mut tx, workspace, visible, after, limit).await?,
+        Some(mark) => {
+            let filter = Filter {
+                workspace: Some(workspace),
+                states: visible.state.into_iter().collect(),
+                marks: vec![mark],
+                before: (after != rows::ListPosition::START).then_some(after.id),
+                // The permissions decide below which of them are shown.
+                limit: u32::MAX,
+                ..Filter::default()
+            };
+            let mut exports = overview::list(&app, &mut tx, &filter).await?;
+            exports.retain(|export| is_visible(export.audience_kind, visible));
+            exports.truncate(limit as usize);
+            exports.into_iter().map(|export| (export.job, export.progress)).collect()
+        }
+    };
     let is_full = jobs.len() as i64 == limit;
     Ok(axum::Json(Page {
         next_cursor: jobs.last().filter(|_| is_full).map(|(job, _)| cursor_of(job)),
         exports: jobs.iter().map(|(job, progress)| Status::new(&app, job, progress)).collect(),
     }))
+}
+
+fn is_visible(audience: AudienceKind, visible: rows::Visible) -> bool {
+    match audience {
+        AudienceKind::ControlGroup => visible.of_control_group,
+        AudienceKind::Segment | AudienceKind::Connected => visible.of_segments,
+    }
 }
 
 /// The page size and the position after which it starts; the error names the parameter.
@@ -71,6 +103,12 @@ fn read_page(query: &str) -> Result<(i64, rows::ListPosition), String> {
 fn read_state(query: &str) -> Result<Option<JobState>, String> {
     let names = JobState::ALL.map(JobState::name).join(", ");
     parameter(query, "state", &format!("one of {names}"), JobState::from_name)
+}
+
+/// The mark of the exports to list, if the query has one.
+fn read_mark(query: &str) -> Result<Option<Mark>, String> {
+    let names = Mark::ALL.map(Mark::name).join(", ");
+    parameter(query, "mark", &format!("one of {names}"), Mark::from_name)
 }
 
 /// A page of the list.
@@ -109,6 +147,17 @@ mod tests {
         }
         for wrong in ["state=", "state=Failed", "state=x", "state=done&state=failed"] {
             assert!(read_state(wrong).unwrap_err().starts_with("state "), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_mark_is_one_of_the_names() {
+        assert_eq!(read_mark("state=done"), Ok(None));
+        for mark in Mark::ALL {
+            assert_eq!(read_mark(&format!("mark={}", mark.name())), Ok(Some(mark)));
+        }
+        for wrong in ["mark=", "mark=Slow", "mark=x", "mark=slow&mark=late"] {
+            assert!(read_mark(wrong).unwrap_err().starts_with("mark "), "{wrong}");
         }
     }
 

@@ -154,8 +154,8 @@ impl Finder {
             match is_member {
                 Ok(is_member) => self.add(Position { slice, service_id }, is_member)?,
                 Err(Unreadable::Newer(reason)) => {
-                    let what = format!("the activity of {service_id} ({reason})");
-                    return Err(StoreError::Newer(what).into());
+                    let detail = format!("the activity of {service_id} ({reason})");
+                    return Err(StoreError::Newer(detail).into());
                 }
                 Err(Unreadable::Broken(reason)) => {
                     self.broken_count += 1;

@@ -1,8 +1,8 @@
 //! Plans an export, once.
 //!
 //! Reading the users may take a while. For an audience, it writes the users that it finds, which
-//! count only if the plan names this attempt. One short transaction then stores the plan, guarded by
-//! the job's state and the claim. So an export is planned only once, even if a worker of the
+//! count only if the plan names this attempt. One short transaction then stores the plan, guarded
+//! by the job's state and the claim. So an export is planned only once, even if a worker of the
 //! previous release, which has no claim, also plans it.
 
 use std::time::Duration;

@@ -21,8 +21,8 @@ pub struct FailedExport {
 }
 from_row! { FailedExport { workspace_id, object_prefix, error, finished_at } }
 
-/// The number of exports by state: of those in progress, and of those that ended since a time. Counts
-/// the latest [`MAX_COUNTED`] jobs.
+/// The number of exports by state: of those in progress, and of those that ended since a time.
+/// Counts the latest [`MAX_COUNTED`] jobs.
 pub async fn count_since(
     tx: &mut Tx,
     workspace: Option<i32>,

@@ -326,8 +326,8 @@ pub async fn begin_finishing(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<i
     .bind(id).bind(now).fetch_optional(c).await?))
 }
 
-/// `finishing` to `done`, with the hash of the manifest. `archive` is the attempt that wrote the ZIP behind `url`, and
-/// `expires_at` the end of its URL; none with own storage.
+/// `finishing` to `done`, with the hash of the manifest. `archive` is the attempt that wrote the
+/// ZIP behind `url`, and `expires_at` the end of its URL; none with own storage.
 pub async fn complete(
     tx: &mut Tx,
     id: Uuid,

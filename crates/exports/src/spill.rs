@@ -106,8 +106,8 @@ impl Spill {
             .boxed()
     }
 
-    /// Deletes the pieces of this value and of its clones. What remains is deleted with the export's
-    /// other leftovers.
+    /// Deletes the pieces of this value and of its clones. What remains is deleted with the
+    /// export's other leftovers.
     pub async fn delete(&self) {
         if !self.is_used.load(Ordering::Relaxed) {
             return;

@@ -143,9 +143,9 @@ async fn cancel(
     Ok((recording, axum::Json(Status::new(&app, &job, &progress))))
 }
 
-/// Cancels an export in the caller's transaction. One that was cancelled before does not change; one
-/// that has ended otherwise, or is finishing, is a conflict. Returns the progress, and the change for
-/// the audit log.
+/// Cancels an export in the caller's transaction. One that was cancelled before does not change;
+/// one that has ended otherwise, or is finishing, is a conflict. Returns the progress, and the
+/// change for the audit log.
 pub async fn cancel_job(
     app: &App,
     tx: &mut Tx,
@@ -158,7 +158,7 @@ pub async fn cancel_job(
     }
     let change = before.and_then(|before| {
         let (before, after) = (before.name(), progress.state.name());
-        Change::of_state("export.cancel", &*job.object_prefix, before, after)
+        Change::from_states("export.cancel", &*job.object_prefix, before, after)
     });
     Ok((progress, change))
 }
@@ -221,8 +221,8 @@ pub struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     finished_at: Option<String>,
-    /// When Longshore noticed that the export takes longer than `export_late_after` of the workspace.
-    /// Absent if it does not; present after the end of a late export.
+    /// When Longshore noticed that the export takes longer than `export_late_after` of the
+    /// workspace. Absent if it does not; present after the end of a late export.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     late_at: Option<String>,

@@ -48,8 +48,8 @@ pub struct WaitingExport {
     pub error: String,
 }
 
-/// Makes an attempt at a part or the finishing, and then stores the storage's failure, or its end. If
-/// that fails, the attempt's outcome does not change.
+/// Makes an attempt at a part or the finishing, and then stores the storage's failure, or its end.
+/// If that fails, the attempt's outcome does not change.
 pub async fn noted(
     app: &App,
     claim: &Claim,

@@ -1,6 +1,6 @@
 //! The open event streams of this process: at most one for each export and client (a key, or a page
-//! of the console). A new one ends the former and gets its slot, so that a client that reconnects is
-//! never locked out by a connection that it has lost.
+//! of the console). A new one ends the former and gets its slot, so that a client that reconnects
+//! is never locked out by a connection that it has lost.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -29,8 +29,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// depend on the time. With [`LONGEST_PAUSE`], that is every five seconds.
 const SEND_INTERVAL: Duration = Duration::from_secs(4);
 
-/// Interval between checks whether the client may still see the export: whoever loses access loses it
-/// within five seconds.
+/// Interval between checks whether the client may still see the export: whoever loses access loses
+/// it within five seconds.
 pub const CHECK_INTERVAL: Duration = Duration::from_secs(4);
 
 /// The latest known status of an export.
@@ -153,8 +153,8 @@ impl Follower {
         self.statuses.borrow_and_update().clone()
     }
 
-    /// Waits for a change. Asks every [`CHECK_INTERVAL`] whether the client may still see the export.
-    /// It can be dropped while it waits.
+    /// Waits for a change. Asks every [`CHECK_INTERVAL`] whether the client may still see the
+    /// export. It can be dropped while it waits.
     pub async fn changed<F>(&mut self, is_allowed: impl Fn() -> F) -> Change
     where
         F: Future<Output = bool>,
@@ -164,7 +164,8 @@ impl Follower {
                 biased;
                 () = should_close(self.connection.as_ref()) => return Change::Closing,
                 () = self.slot.replaced() => return Change::Replaced,
-                // Before the statuses: also a client of an export that changes all the time is checked.
+                // Before the statuses: also a client of an export that changes all the time is
+                // checked.
                 _ = self.check.tick() => {}
                 changed = self.statuses.changed() => {
                     return if changed.is_ok() { Change::Status } else { Change::Gone };

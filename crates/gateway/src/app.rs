@@ -1,4 +1,5 @@
-//! The state of the gateway between requests, and the [`layer!`](crate::layer!) of the layers above.
+//! The state of the gateway between requests, and the [`layer!`](crate::layer!) of the layers
+//! above.
 
 use std::sync::Arc;
 
@@ -27,8 +28,7 @@ pub struct State {
     pub known_names: Arc<KnownNames>,
     /// The limits of requests in progress.
     pub capacity: Arc<RequestCapacity>,
-    /// The statements of requests with an `Idempotency-Key`, always on the store's shared
-    /// connections: no transactional email needs them.
+    /// The statements of requests with an `Idempotency-Key`.
     pub(crate) claim_batches: Arc<ClaimBatches>,
     /// The rate limits.
     pub limits: Arc<Limits>,
@@ -47,7 +47,7 @@ impl App {
             keys: Arc::default(),
             known_names: Arc::default(),
             capacity: Arc::new(RequestCapacity::new(&runtime.config)),
-            claim_batches: Arc::new(ClaimBatches::new(&runtime.store)),
+            claim_batches: Arc::new(ClaimBatches::new(&runtime.claims.store)),
             limits: Arc::default(),
             refused_requests: Arc::default(),
             settings: Arc::default(),

@@ -1,8 +1,8 @@
 //! Changes over HTTP in the audit log (docs/how-to/audit-log.md).
 //!
-//! A handler records its change in the transaction of the change ([`Caller::record`]), and says so in
-//! its response ([`Recording`]). [`protected`](crate::protected) records what a handler did not, so that
-//! no endpoint is missed. Bulk data is never recorded, and costs no write.
+//! A handler records its change in the transaction of the change ([`Caller::record`]), and says so
+//! in its response ([`Recording`]). [`protected`](crate::protected) records what a handler did not,
+//! so that no endpoint is missed. Bulk data is never recorded, and costs no write.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -24,8 +24,8 @@ use runtime::fairness::Holder;
 use runtime::traces;
 use store::{StoreError, Tx};
 
-/// Permissions whose requests are not recorded: users' data and items of catalogs, sends, which have a
-/// history of their own, and reads by POST.
+/// Permissions whose requests are not recorded: users' data and items of catalogs, sends, which
+/// have a history of their own, and reads by POST.
 const UNRECORDED: &[&str] = &[
     "campaigns.trigger.send",
     "canvas.trigger.send",
@@ -61,8 +61,8 @@ const WRITE_WAIT: Duration = Duration::from_secs(2);
 
 static NOT_RECORDED: LogLimit = LogLimit::new();
 
-/// What a handler has done about its entry, in the extensions of its response. Without it, the entry
-/// is written after the response, and names only the permission and the route.
+/// What a handler has done about its entry, in the extensions of its response. Without it, the
+/// entry is written after the response, and names only the permission and the route.
 #[derive(Clone, Debug)]
 #[must_use = "it must be part of the response"]
 pub enum Recording {
@@ -136,9 +136,9 @@ impl AuditedRequest {
         })
     }
 
-    /// Writes the entry if the request succeeded and its handler has not written one. If that fails,
-    /// only the log of the process has the change. A slow database delays the response
-    /// only for [`WRITE_WAIT`]; the entry is then written after it.
+    /// Writes the entry if the request succeeded and its handler has not written one. If that
+    /// fails, only the log of the process has the change. A slow database delays the response only
+    /// for [`WRITE_WAIT`]; the entry is then written after it.
     pub fn complete(self, response: &Response) -> impl Future<Output = ()> + use<> {
         let recording = response.extensions().get::<Recording>().cloned();
         let is_success = response.status().is_success();

@@ -23,11 +23,12 @@ use runtime::fairness::{Holder, Reservation};
 
 /// A route that needs a key with `permission`. Requests count against that permission's
 /// [budget](Budget::from_permission). Checks before the body is read, in this order: key 401, the
-/// workspace's [slots](reserve_slot) 503, address 403, permission 403, rate 429. Every request with a key
-/// from an allowed address and a slot counts, whatever its outcome, and its response shows the
-/// remaining budget; those without the permission count up to [a part of it](refused). If the body
-/// decides which budget counts, the handler [counts](count_and_handle) it; before the body, the request
-/// counts against [the sum of these budgets](crate::workspaces::Workspace::limit_before_body).
+/// workspace's [slots](reserve_slot) 503, address 403, permission 403, rate 429. Every request with
+/// a key from an allowed address and a slot counts, whatever its outcome, and its response shows
+/// the remaining budget; those without the permission count up to [a part of it](refused). If the
+/// body decides which budget counts, the handler [counts](count_and_handle) it; before the body,
+/// the request counts against [the sum of these
+/// budgets](crate::workspaces::Workspace::limit_before_body).
 pub fn protected<S>(permission: &'static str, route: MethodRouter<S>) -> MethodRouter<S>
 where
     S: Clone + Send + Sync + 'static,
@@ -51,9 +52,9 @@ where
     checked(permissions, counting, route)
 }
 
-/// [`protected_by_any`], if only the handler finds out which of the permissions the request needs: it
-/// checks that one, and [counts](count_and_handle) the request against its budget. A request that ends
-/// before that counts against the first one's.
+/// [`protected_by_any`], if only the handler finds out which of the permissions the request needs:
+/// it checks that one, and [counts](count_and_handle) the request against its budget. A request
+/// that ends before that counts against the first one's.
 pub fn protected_by_one_of<const N: usize, S>(
     permissions: [&'static str; N],
     route: MethodRouter<S>,
@@ -86,8 +87,9 @@ impl Counting {
     }
 }
 
-/// Counts a request whose budget only its handler finds out, and runs the rest of its handler: 429 if
-/// it exceeds the limit. Call it once, before any effect. The response shows the remaining budget.
+/// Counts a request whose budget only its handler finds out, and runs the rest of its handler: 429
+/// if it exceeds the limit. Call it once, before any effect. The response shows the remaining
+/// budget.
 pub async fn count_and_handle<R: IntoResponse>(
     app: &App,
     workspace: &Workspace,
@@ -161,8 +163,8 @@ async fn check(
     response
 }
 
-/// Identifies the caller, and reserves a slot for the request. Sets `budget_status` once the budget is
-/// known.
+/// Identifies the caller, and reserves a slot for the request. Sets `budget_status` once the budget
+/// is known.
 async fn caller(
     permissions: &[&'static str],
     counting: Counting,

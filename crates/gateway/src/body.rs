@@ -90,8 +90,8 @@ impl JsonText {
         in_place(app, self.bytes(), || self.object())
     }
 
-    /// Rejects a body of a request that has no fields, unless it is empty or null, as some clients send
-    /// it, or has only fields that limit no request.
+    /// Rejects a body of a request that has no fields, unless it is empty or null, as some clients
+    /// send it, or has only fields that limit no request.
     pub fn check_no_fields(&self) -> Result<(), ApiError> {
         if matches!(self.text.trim_ascii(), "" | "null") {
             return Ok(());
@@ -295,8 +295,8 @@ where
     }
 }
 
-/// The body of a request that has no fields: empty, null, or an object. A field that limits other requests
-/// is rejected, such as `dry_run`.
+/// The body of a request that has no fields: empty, null, or an object. A field that limits other
+/// requests is rejected, such as `dry_run`.
 pub struct NoFields;
 
 impl<S> FromRequest<S> for NoFields

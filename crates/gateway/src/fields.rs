@@ -16,9 +16,9 @@ use kit::json::{self, JsonFields, MARK};
 use kit::words::about_field;
 
 /// Fields that limit some request of this API or of its family: they select its users, or make it a
-/// dry run. A request that does not read such a field is rejected: if the field were ignored like any
-/// other unknown one, the request would concern other users than the sender meant, or have an effect
-/// that the sender did not want.
+/// dry run. A request that does not read such a field is rejected: if the field were ignored like
+/// any other unknown one, the request would concern other users than the sender meant, or have an
+/// effect that the sender did not want.
 const SELECTORS: [&str; 27] = [
     "aliases_to_identify",
     "audience",
@@ -81,8 +81,8 @@ pub fn is_selector(name: &str) -> bool {
     SELECTORS.contains(&name)
 }
 
-/// Whether the value of such a field limits a request: an empty array selects nobody, and false is no
-/// dry run.
+/// Whether the value of such a field limits a request: an empty array selects nobody, and false is
+/// no dry run.
 fn is_set(value: &RawValue) -> bool {
     !matches!(&*json::compacted(value.get()), "null" | "[]" | "false")
 }

@@ -1,6 +1,6 @@
-//! `Idempotency-Key` (docs/reference/api/idempotency.md; draft-ietf-httpapi-idempotency-key-header):
-//! for 24 hours, the same key with the same body gets the first response again, and nothing is
-//! processed twice.
+//! `Idempotency-Key` (docs/reference/api/idempotency.md;
+//! draft-ietf-httpapi-idempotency-key-header): for 24 hours, the same key with the same body gets
+//! the first response again, and nothing is processed twice.
 //!
 //! A request that appends messages ([`begin_append`]) stores a claim before anything is appended.
 //! The claim has the hash of the body, the time of receipt, and an id. The ids of the request's

@@ -243,9 +243,10 @@ impl BudgetWindow {
         (must_query && !self.is_querying).then_some(requests)
     }
 
-    /// Applies the response to a query for `requested` requests, sent at `sent_at` by this process's
-    /// clock. The time before the query is used, so that the window ends too early rather than too
-    /// late: too early costs another query, too late would reject requests of the next window.
+    /// Applies the response to a query for `requested` requests, sent at `sent_at` by this
+    /// process's clock. The time before the query is used, so that the window ends too early rather
+    /// than too late: too early costs another query, too late would reject requests of the next
+    /// window.
     fn apply_response(&mut self, sent_at: i64, requested: i64, counted: &Counted) {
         if self.is_local || counted.ends_at != self.ends_at {
             self.unused = 0;

@@ -13,8 +13,8 @@ use kit::json::{MARK, duplicate};
 /// Maximum number of values in a body: in a tree each takes up to forty times its size as text.
 const MAX_VALUES: usize = 20_000;
 
-/// Fields of a request, or of its recipients, with data for templates and profiles. A template shows
-/// the order of their fields and the digits of their numbers, which a tree does not keep.
+/// Fields of a request, or of its recipients, with data for templates and profiles. A template
+/// shows the order of their fields and the digits of their numbers, which a tree does not keep.
 const WITH_TEXT: [&str; 5] = [
     "api_trigger_properties",
     "attributes",

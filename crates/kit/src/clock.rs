@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serializer;
 
 pub use self::written::{
-    MAX_OFFSET_SECONDS, WrittenTime, is_date_and_time, parse_time, parse_wall_time,
+    MAX_OFFSET_SECONDS, WrittenTime, is_date_and_time, normalize_time, parse_time, parse_wall_time,
 };
 
 mod written;
@@ -90,14 +90,14 @@ pub fn format_time(ms: i64) -> String {
     // An export writes several times per user: this takes a fraction of what `format!` takes.
     let mut text = *FORM;
     write_digits(&mut text[0..4], time.year().unsigned_abs());
-    for (place, number) in [
+    for (offset, number) in [
         (5, time.month()),
         (8, time.day()),
         (11, time.hour()),
         (14, time.minute()),
         (17, time.second()),
     ] {
-        write_digits(&mut text[place..place + 2], number.unsigned_abs().into());
+        write_digits(&mut text[offset..offset + 2], number.unsigned_abs().into());
     }
     write_digits(&mut text[20..23], time.millisecond().unsigned_abs());
     String::from_utf8_lossy(&text).into_owned()
@@ -107,9 +107,9 @@ pub fn format_time(ms: i64) -> String {
 const FORM: &[u8; 24] = b"0000-00-00T00:00:00.000Z";
 
 /// Writes the last digits of a number, as many as there are places.
-fn write_digits(places: &mut [u8], mut number: u16) {
-    for place in places.iter_mut().rev() {
-        *place = b'0' + (number % 10) as u8;
+fn write_digits(digits: &mut [u8], mut number: u16) {
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
         number /= 10;
     }
 }

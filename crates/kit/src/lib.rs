@@ -5,6 +5,7 @@
 //! | [`clock`] | the time of day, which a test can set |
 //! | [`compute`] | limits on processors and memory within a process |
 //! | [`derived_ids`] | UUIDs that are derived from content |
+//! | [`errors`] | the causes of an error |
 //! | [`faults`] | places where a test can end or stop the process |
 //! | [`json`] | JSON as text: compact, bounded, without duplicate fields |
 //! | [`log_limit`] | limits log lines that an outage would repeat |
@@ -25,6 +26,7 @@
 pub mod clock;
 pub mod compute;
 pub mod derived_ids;
+pub mod errors;
 pub mod faults;
 pub mod json;
 pub mod log_limit;

@@ -55,6 +55,11 @@ pub fn beginning(text: &str, max_chars: usize) -> Cow<'_, str> {
     }
 }
 
+/// `: text`, to follow another text; nothing if it is empty.
+pub fn after_colon(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
+}
+
 /// The known name that is closest to an unknown one, for "did you mean …?".
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const LONGEST: usize = 100;

@@ -21,6 +21,7 @@ use self::producer::Producer;
 use super::consumer::Consumer;
 use super::cursors::{ConsumerStatus, Limits, TopicOffsets};
 use super::offsets::GroupOffset;
+use crate::CHECK_TIMEOUT;
 use crate::message::{LogError, MAX_MESSAGE_BYTES, NewMessage, Topic};
 use store::Store;
 
@@ -29,9 +30,6 @@ const REQUEST_ID: &str = "request_id";
 
 /// The largest batch that brokers accept: a message of the largest size, and Kafka's overhead.
 const MAX_BATCH_BYTES: usize = MAX_MESSAGE_BYTES + (16 << 10);
-
-/// Time limit of a broker's response that shows whether Kafka is available; two are asked.
-const CHECK_TIMEOUT: Duration = Duration::from_millis(900);
 
 /// The log in Kafka. Cheap to clone.
 #[derive(Clone)]
@@ -140,7 +138,8 @@ impl Kafka {
     }
 
     pub(super) async fn check_writable(&self) -> Result<(), LogError> {
-        self.query(|producer| producer.check_response(CHECK_TIMEOUT)).await
+        // Two brokers may be asked, and the error of the second must be in time.
+        self.query(|producer| producer.check_response(CHECK_TIMEOUT * 9 / 20)).await
     }
 
     /// Queries the cluster with the producer, which exists anyway: another client would have

@@ -40,7 +40,7 @@ pub mod payload;
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use metrics::{Counter, Histogram};
 
@@ -57,6 +57,9 @@ pub use payload::PayloadError;
 
 use self::offsets::GroupOffset;
 use store::Store;
+
+/// Time limit of [`Log::check_writable`] with Kafka.
+pub const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The metrics of a log's appends. A look-up by label takes longer than recording, so each is
 /// created once, by the first append with its outcome. The recorder must be installed before.
@@ -141,7 +144,7 @@ impl Log {
     }
 
     /// Whether messages can be appended: writes to the embedded log, or waits for a response of
-    /// Kafka, for two seconds at most.
+    /// Kafka, for [`CHECK_TIMEOUT`] at most.
     pub async fn check_writable(&self) -> Result<(), LogError> {
         match &self.backend {
             Backend::Embedded(embedded) => embedded.check_writable().await,

@@ -104,7 +104,8 @@ impl Settings {
 #[derive(Clone, Debug)]
 pub struct NewMessage {
     pub topic: Topic,
-    /// Messages of one key are on one partition.
+    /// Messages of one key are on one partition. A key of 16 bytes is an id: repeats of the message
+    /// are dropped (see [`id_of`](crate::message_ids::id_of)).
     pub key: Vec<u8>,
     /// A fixed partition instead of the key's: 0 to one less than [`Settings::partitions`].
     pub partition: Option<i32>,

@@ -15,10 +15,13 @@ use store::{StoreError, Tx, execute, fetch_listed, insert_rows};
 /// gateway's clock and by the database's: twice the lifetime of an Idempotency-Key.
 pub const ID_RETENTION_MS: i64 = 48 * 60 * 60 * 1000;
 
-/// Ids deleted by one [`sweep`].
-const SWEEP: i64 = 10_000;
+/// Maximum number of ids that one [`sweep`] deletes.
+const MAX_SWEPT: i64 = 10_000;
 
 /// The id of a message that may have been appended before; others have none.
+///
+/// Every key of 16 bytes is an id: of the messages of a partition that have it, only the first is
+/// applied. Other keys must have another length.
 pub fn id_of(message: &Message) -> Option<Uuid> {
     Uuid::from_slice(&message.key).ok()
 }
@@ -61,8 +64,8 @@ pub async fn known(
     Ok(known.into_iter().collect())
 }
 
-/// Stores ids, each with the time at which its message was appended, in one statement. Returns
-/// those that are new; a duplicate is returned once.
+/// Stores ids in one statement, each with the time from which its retention counts: when its
+/// message was appended, or later. Returns those that are new; a duplicate is returned once.
 pub async fn remember(
     tx: &mut Tx,
     scope: Scope<'_>,
@@ -81,7 +84,8 @@ pub async fn remember(
     Ok(new.into_iter().map(|(id,)| id).collect())
 }
 
-/// Deletes some ids of messages appended before `before`; returns whether more are left.
+/// Deletes at most [`MAX_SWEPT`] ids whose stored time is before `before`; returns whether more may
+/// be left.
 pub async fn sweep(tx: &mut Tx, scope: Scope<'_>, before: i64) -> Result<bool, StoreError> {
     let removed = execute!(
         tx,
@@ -96,7 +100,7 @@ pub async fn sweep(tx: &mut Tx, scope: Scope<'_>, before: i64) -> Result<bool, S
         .bind(scope.topic.name())
         .bind(scope.partition)
         .bind(before)
-        .bind(SWEEP)
+        .bind(MAX_SWEPT)
     );
-    Ok(removed == SWEEP as u64)
+    Ok(removed == MAX_SWEPT as u64)
 }

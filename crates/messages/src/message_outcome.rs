@@ -2,27 +2,38 @@
 
 use store::text_enum;
 
-text_enum! {
+/// An enum with all outcomes, and more values after these.
+macro_rules! outcomes {
+    ($(#[$outer:meta])* $name:ident { $($(#[$inner:meta])* $variant:ident = $text:literal,)* }) => {
+        text_enum! {
+            $(#[$outer])*
+            #[derive(PartialOrd, Ord, Hash, clap::ValueEnum)]
+            #[value(rename_all = "snake_case")]
+            pub enum $name {
+                /// To be sent, or waits for another attempt.
+                Waiting = "waiting",
+                /// The channel accepted it.
+                Sent = "sent",
+                /// The channel reported that it arrived.
+                Delivered = "delivered",
+                /// The channel or a later report rejected it.
+                Bounced = "bounced",
+                /// The user has no address, or cannot be reached by this channel.
+                Unreachable = "unreachable",
+                /// Its template ended it.
+                Aborted = "aborted",
+                Failed = "failed",
+                /// Given up, because the dispatch was cancelled or failed.
+                Cancelled = "cancelled",
+                $($(#[$inner])* $variant = $text,)*
+            }
+        }
+    };
+}
+
+outcomes! {
     /// The outcome of a message, as its owner sees it.
-    #[derive(PartialOrd, Ord, Hash, clap::ValueEnum)]
-    #[value(rename_all = "snake_case")]
-    pub enum MessageOutcome {
-        /// To be sent, or waits for another attempt.
-        Waiting = "waiting",
-        /// The channel accepted it.
-        Sent = "sent",
-        /// The channel reported that it arrived.
-        Delivered = "delivered",
-        /// The channel or a later report rejected it.
-        Bounced = "bounced",
-        /// The user has no address, or cannot be reached by this channel.
-        Unreachable = "unreachable",
-        /// Its template ended it.
-        Aborted = "aborted",
-        Failed = "failed",
-        /// Given up, because the dispatch was cancelled or failed.
-        Cancelled = "cancelled",
-    }
+    MessageOutcome {}
 }
 
 impl MessageOutcome {
@@ -53,27 +64,10 @@ impl MessageOutcome {
     }
 }
 
-text_enum! {
+outcomes! {
     /// Which messages of a dispatch are selected: those with an outcome, or those that may have
     /// been sent whatever their outcome.
-    #[derive(PartialOrd, Ord, clap::ValueEnum)]
-    #[value(rename_all = "snake_case")]
-    pub enum OutcomeFilter {
-        /// To be sent, or waits for another attempt.
-        Waiting = "waiting",
-        /// The channel accepted it.
-        Sent = "sent",
-        /// The channel reported that it arrived.
-        Delivered = "delivered",
-        /// The channel or a later report rejected it.
-        Bounced = "bounced",
-        /// The user has no address, or cannot be reached by this channel.
-        Unreachable = "unreachable",
-        /// Its template ended it.
-        Aborted = "aborted",
-        Failed = "failed",
-        /// Given up, because the dispatch was cancelled or failed.
-        Cancelled = "cancelled",
+    OutcomeFilter {
         /// Not accepted, as far as is known, but its receiver did not respond, or its worker was
         /// lost. It also has one of the other outcomes.
         MayHaveBeenSent = "may_have_been_sent",
@@ -102,11 +96,21 @@ impl OutcomeFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dispatch::state::RowState;
 
     #[test]
-    fn every_outcome_can_be_selected() {
-        let selected: Vec<_> =
-            OutcomeFilter::ALL.into_iter().filter_map(OutcomeFilter::outcome).collect();
-        assert_eq!(selected, MessageOutcome::ALL);
+    fn every_state_of_a_row_has_the_outcome_that_selects_it() {
+        let states =
+            RowState::ALL.map(RowState::name).into_iter().chain(["delivered", "cancelled"]);
+        for state in states {
+            for ended_early in [false, true] {
+                let outcome = MessageOutcome::from_row(state, ended_early).expect(state);
+                let selecting = MessageOutcome::ALL.into_iter();
+                let selecting =
+                    selecting.filter(|outcome| outcome.row_states(ended_early).contains(&state));
+                assert_eq!(selecting.collect::<Vec<_>>(), [outcome], "{state} {ended_early}");
+            }
+        }
+        assert_eq!(MessageOutcome::from_row("lost", false), None);
     }
 }

@@ -119,8 +119,8 @@ pub struct Target {
     pub recipients_of: Option<PastRecipients>,
 }
 
-/// The users for which an earlier dispatch has a message that one of these filters selects. That dispatch
-/// has ended, so that its messages are known.
+/// The users for which an earlier dispatch has a message that one of these filters selects. That
+/// dispatch has ended, so that its messages are known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastRecipients {
     pub dispatch_id: Uuid,

@@ -68,8 +68,8 @@ pub enum Outcome {
     Failed(String),
     /// Not accepted this time; retried after `after` at the earliest.
     Later { reason: String, after: Option<Duration> },
-    /// The channel may have accepted it, but sent no complete response, or a proxy got none from it;
-    /// retried with the same id, after `after` at the earliest.
+    /// The channel may have accepted it, but sent no complete response, or a proxy got none from
+    /// it; retried with the same id, after `after` at the earliest.
     NoResponse { reason: String, after: Option<Duration> },
 }
 

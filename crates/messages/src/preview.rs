@@ -94,8 +94,8 @@ pub struct Preview {
 }
 
 impl Preview {
-    /// Hides what a campaign declares for its receiver alone: the values of headers, and the URL of a
-    /// webhook after its host, which some receivers use as a password.
+    /// Hides what a campaign declares for its receiver alone: the values of headers, and the URL of
+    /// a webhook after its host, which some receivers use as a password.
     fn hide_secrets(&mut self) {
         let Some(Value::Object(message)) = &mut self.rendered else { return };
         for name in ["headers", "request_headers"] {
@@ -169,8 +169,8 @@ pub async fn preview(
     }
 }
 
-/// The messages that a campaign or Canvas declares, whatever its state, and the errors of those that
-/// would not be sent. None if it declares no messages.
+/// The messages that a campaign or Canvas declares, whatever its state, and the errors of those
+/// that would not be sent. None if it declares no messages.
 pub fn declared(campaign: &Campaign, settings: &Settings) -> Option<(Content, Vec<Problem>)> {
     let messages = match campaign.kind {
         campaigns::Kind::Transactional => campaign.email(settings)?,

@@ -2,8 +2,8 @@
 //!
 //! A user is a row of `users` (the profile, one serialized JSON document) and, in the same order, a
 //! row of `activity` (one packed body). `identifiers` has the user of each external id and alias,
-//! `emails` the users who may have an address, and `phones` those who may have a number. Triggers of
-//! the database write `phones`.
+//! `emails` the users who may have an address, and `phones` those who may have a number. Triggers
+//! of the database write `phones`.
 //!
 //! | module | is about |
 //! |---|---|

@@ -24,6 +24,9 @@ use objects::{ObjectError, Objects};
 use store::pools::ReservedFor;
 use store::{Store, StoreError};
 
+/// Two for each of three statements, and as many for statements that nobody waits for any more.
+const CLAIM_CONNECTIONS: u32 = 12;
+
 /// The settings, and what is made from them. Cheap to clone: each request has one.
 #[derive(Clone)]
 pub struct App(Arc<AppState>);
@@ -45,8 +48,10 @@ pub struct AppState {
     pub request_queue: StoreQueue,
     /// Resources for transactional emails only.
     pub reserved: TransactionalResources,
-    /// Resources for the console only.
-    pub console: ConsoleResources,
+    /// For the console only, so that open pages cannot delay requests of the API.
+    pub console: SeparateStore,
+    /// For the claims of requests with an `Idempotency-Key` only.
+    pub claims: SeparateStore,
     /// Conditions that an operator should check.
     pub health_warnings: HealthWarnings,
     /// The client of every request to a URL from outside.
@@ -61,11 +66,17 @@ pub struct TransactionalResources {
     pub cores: Cores,
 }
 
-/// Resources that only the console uses, so that open pages cannot delay requests of the API.
+/// The store with separate connections, and the queue of requests that wait for these.
 #[derive(Clone)]
-pub struct ConsoleResources {
+pub struct SeparateStore {
     pub store: Store,
     pub request_queue: StoreQueue,
+}
+
+impl SeparateStore {
+    fn new(store: Store) -> Self {
+        Self { request_queue: StoreQueue::new(store.clone()), store }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -107,12 +118,10 @@ impl App {
     pub async fn open(config: Config) -> Result<Self, OpenError> {
         let secrets = config.secret_key()?;
         let store = connect(&config).await?;
-        let database = config.database_url();
-        let reserve =
-            |connections, reserved_for| store.reserve(&database, connections, reserved_for);
         let reserved =
-            reserve(config.database.transactional_connections, ReservedFor::Transactional)?;
-        let console = reserve(config.console.connections, ReservedFor::Console)?;
+            store.reserve(config.database.transactional_connections, ReservedFor::Transactional);
+        let console = store.reserve(config.console.connections, ReservedFor::Console);
+        let claims = store.reserve(CLAIM_CONNECTIONS, ReservedFor::Claims);
         let log = open_log(&config).await?;
         let objects = Objects::open(&config.objects_url(), &secrets).await?;
         let memory = Memory::new(config.exports.memory_bytes);
@@ -126,10 +135,8 @@ impl App {
                 store: reserved,
                 cores: Cores::new(threads),
             },
-            console: ConsoleResources {
-                request_queue: StoreQueue::new(console.clone()),
-                store: console,
-            },
+            console: SeparateStore::new(console),
+            claims: SeparateStore::new(claims),
             store,
             log,
             objects,
@@ -151,7 +158,7 @@ impl App {
     /// The same with the console's resources: separate connections to the store, and a separate
     /// queue of requests.
     pub fn for_console(&self) -> Self {
-        let ConsoleResources { store, request_queue } = self.console.clone();
+        let SeparateStore { store, request_queue } = self.console.clone();
         Self(Arc::new(AppState { store, request_queue, ..AppState::clone(self) }))
     }
 

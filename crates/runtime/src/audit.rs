@@ -39,8 +39,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A change by a command: its actor is the person who runs this process, and its address the host,
-    /// as the operating system reports them.
+    /// A change by a command: its actor is the person who runs this process, and its address the
+    /// host, as the operating system reports them.
     pub fn from_command(
         workspace_id: Option<i32>,
         action: &'static str,
@@ -52,8 +52,8 @@ impl Entry {
     }
 }
 
-/// A change, without who made it: the domain of the object assembles it once, for requests, pages and
-/// commands.
+/// A change, without who made it: the domain of the object assembles it once, for requests, pages
+/// and commands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// What was done, such as `export.cancel`.
@@ -72,7 +72,7 @@ impl Change {
 
     /// A change of the state of an object; none if the state is the same. The state `before` must
     /// have been read from a locked row.
-    pub fn of_state(
+    pub fn from_states(
         action: &'static str,
         object: impl Into<String>,
         before: &'static str,

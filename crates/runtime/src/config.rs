@@ -116,7 +116,7 @@ pub struct Objects {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gateway {
-    /// Address on which the API listens.
+    /// Address on which the API listens. With port 0, the system chooses a free port at each start.
     #[schemars(with = "String")]
     pub listen: SocketAddr,
     /// Largest body of a request, in bytes.
@@ -191,8 +191,9 @@ pub struct Worker {
     /// same time, at most 1,024. Transactional emails have the same number of separate threads. 0
     /// means one for each processor, or the CPU quota of the container.
     pub compute_threads: usize,
-    /// Exports of one workspace that one worker plans at the same time; of all workspaces together one
-    /// more. The plan of a segment reads all users, and holds a connection to the database meanwhile.
+    /// Exports of one workspace that one worker plans at the same time; of all workspaces together
+    /// one more. The plan of a segment reads all users, and holds a connection to the database
+    /// meanwhile.
     pub messages_in_flight: usize,
     /// Batches of tracked objects, and batches of catalog edits, that one worker applies at the
     /// same time, each from a different partition.

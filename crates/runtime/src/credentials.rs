@@ -6,8 +6,8 @@
 //!
 //! A credential in use is refreshed every few seconds in the background: a revocation takes effect
 //! within five seconds. While the database is down, a cached credential stays valid for 15 minutes
-//! ([`RULES`]). The hashes of all valid credentials are cached as a [`CachedList`]: an unknown one is
-//! never looked up, takes no space in the cache, and never delays a valid one that is not cached
+//! ([`RULES`]). The hashes of all valid credentials are cached as a [`CachedList`]: an unknown one
+//! is never looked up, takes no space in the cache, and never delays a valid one that is not cached
 //! yet.
 
 pub mod listing;
@@ -66,8 +66,8 @@ pub trait Credential: Sized + Send + Sync + 'static {
     /// The hashes of all unrevoked credentials.
     fn all(tx: &mut Tx) -> impl Future<Output = Result<HashSet<Hash>, StoreError>> + Send;
 
-    /// Stores its use at a time, in milliseconds since the Unix epoch, by a request that needs any of
-    /// these permissions.
+    /// Stores its use at a time, in milliseconds since the Unix epoch, by a request that needs any
+    /// of these permissions.
     fn used(
         &self,
         tx: &mut Tx,
@@ -147,8 +147,8 @@ impl<C: Credential> Credentials<C> {
         Ok((*found).clone())
     }
 
-    /// Records a use of a credential in the background, by an admitted request that needs any of these
-    /// permissions. At most one use in a minute is written.
+    /// Records a use of a credential in the background, by an admitted request that needs any of
+    /// these permissions. At most one use in a minute is written.
     pub fn record_use(&self, app: &App, credential: &Arc<C>, permissions: &[&'static str]) {
         if self.should_record_use(credential.id()) {
             write_use(app, credential.clone(), permissions.to_vec());

@@ -1,4 +1,5 @@
-//! How much was done, and how much waited: a value for each minute of a day and each hour of a year.
+//! How much was done, and how much waited: a value for each minute of a day and each hour of a
+//! year.
 //!
 //! Whoever does countable work [counts](count) it in the transaction of the work: each piece counts
 //! once. One process a minute [records](record) the state of the installation, and adds what was
@@ -98,8 +99,8 @@ impl Step {
     }
 }
 
-/// Counts work in the transaction that does it; zeros count nothing. Only adds rows, so it waits for
-/// no other transaction.
+/// Counts work in the transaction that does it; zeros count nothing. Only adds rows, so it waits
+/// for no other transaction.
 pub async fn count(
     tx: &mut Tx,
     workspace: i32,
@@ -182,8 +183,8 @@ fn joined(rollup: Rollup, a: Option<i64>, b: Option<i64>) -> Option<i64> {
     }
 }
 
-/// The values of a workspace, or of the whole installation: of its workspaces together, and of itself.
-/// Steps that have not ended are left out. Reads the rows of the window by their key.
+/// The values of a workspace, or of the whole installation: of its workspaces together, and of
+/// itself. Steps that have not ended are left out. Reads the rows of the window by their key.
 pub async fn read(
     tx: &mut Tx,
     workspace: Option<i32>,
@@ -269,8 +270,8 @@ mod tests {
 
     #[test]
     fn workspaces_are_added_bin_by_bin() {
-        let one = [Some(1), None, Some(2)];
-        let mut sum = history(&[true, true, true], &[(Metric::ExportsDone, &one)]);
+        let values = [Some(1), None, Some(2)];
+        let mut sum = history(&[true, true, true], &[(Metric::ExportsDone, &values)]);
         let other = [Some(4), Some(8), None];
         sum.add(&history(
             &[true, true, true],

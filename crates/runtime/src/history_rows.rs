@@ -9,7 +9,8 @@ use store::{StoreError, Tx, execute, from_row, insert_rows, old_rows, on};
 /// The workspace of rows of the whole installation.
 pub(super) const INSTALLATION: i32 = 0;
 
-/// What each recorded minute has. Sums can come before it, for work of a minute that has just begun.
+/// What each recorded minute has. Sums can come before it, for work of a minute that has just
+/// begun.
 const FIRST: Metric = Metric::DeadLetters;
 
 /// The rows of a step before a time.

@@ -18,8 +18,8 @@ pub use crate::process_rows::list;
 /// How often a process stores that it runs.
 const EVERY: Duration = Duration::from_secs(20);
 
-/// A process that was not seen for this long has probably ended without a clean stop, or cannot write
-/// to the database. In milliseconds.
+/// A process that was not seen for this long has probably ended without a clean stop, or cannot
+/// write to the database. In milliseconds.
 const MISSING_AFTER: i64 = 60_000;
 
 /// How long a missing process is listed, in milliseconds.
@@ -92,7 +92,8 @@ async fn announce_once(
     Ok(now)
 }
 
-/// A process ends: it is not listed any more. If the database is down, the process is listed as missing.
+/// A process ends: it is not listed any more. If the database is down, the process is listed as
+/// missing.
 pub async fn leave(store: &Store, id: Uuid) {
     let store = store.clone();
     let delete = async move {

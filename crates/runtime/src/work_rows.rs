@@ -16,8 +16,8 @@ pub struct Work {
 }
 from_row! { Work { kind, ready, held, since } }
 
-/// The claims by kind, without rows for unused kinds. Each count stops at `limit`. Reads only indexes,
-/// so it does not become slower with history.
+/// The claims by kind, without rows for unused kinds. Each count stops at `limit`. Reads only
+/// indexes, so it does not become slower with history.
 pub async fn work(tx: &mut Tx, now: i64, limit: i64) -> Result<Vec<Work>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "WITH RECURSIVE kinds AS (
@@ -43,8 +43,8 @@ pub async fn work(tx: &mut Tx, now: i64, limit: i64) -> Result<Vec<Work>, StoreE
     .await?))
 }
 
-/// A claim that a worker holds. Once its lease has expired, the worker was lost, and another one may
-/// claim it.
+/// A claim that a worker holds. Once its lease has expired, the worker was lost, and another one
+/// may claim it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     pub kind: String,
@@ -60,7 +60,8 @@ pub struct Lease {
 }
 from_row! { Lease { kind, job, item, workspace_id, attempt, expires_at } }
 
-/// The first `limit` claims with a lease, by kind and job. Reads only the index of claims with an owner.
+/// The first `limit` claims with a lease, by kind and job. Reads only the index of claims with an
+/// owner.
 pub async fn leases(tx: &mut Tx, limit: i64) -> Result<Vec<Lease>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT kind, job, item, nullif(workspace_id, 0) AS workspace_id, attempt,

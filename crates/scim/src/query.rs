@@ -71,8 +71,8 @@ impl Query {
             // In any notation, such as 1.0 for 1. Values beyond the number of resources are
             // allowed.
             Some(Value::Number(number)) => match number.as_f64() {
-                Some(whole) if !number.is_i64() && whole.fract() == 0.0 => {
-                    Ok(Some((whole as i64).to_string()))
+                Some(float) if !number.is_i64() && float.fract() == 0.0 => {
+                    Ok(Some((float as i64).to_string()))
                 }
                 _ => Ok(Some(number.to_string())),
             },

@@ -246,7 +246,8 @@ impl User {
         self.active != Some(false)
     }
 
-    /// The name for people: `displayName`, the formatted name, or the given name and the family name.
+    /// The name for people: `displayName`, the formatted name, or the given name and the family
+    /// name.
     pub fn shown_name(&self) -> Option<String> {
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
         let name = self.name.as_ref();

@@ -79,8 +79,8 @@ pub async fn list(
     Ok(users.into_iter().map(DashboardUser::from).collect())
 }
 
-/// Binds a locked user to an identity if the user has none of this issuer, and stores the time of the
-/// sign-in, which SCIM shows as `lastSignInAt`.
+/// Binds a locked user to an identity if the user has none of this issuer, and stores the time of
+/// the sign-in, which SCIM shows as `lastSignInAt`.
 pub async fn bind(
     tx: &mut Tx,
     user: Uuid,
@@ -99,8 +99,8 @@ pub async fn bind(
     Ok(Binding::Same)
 }
 
-/// Gives the sessions of a changed user the new name: lists and commands find the sessions of a person
-/// by the name.
+/// Gives the sessions of a changed user the new name: lists and commands find the sessions of a
+/// person by the name.
 pub async fn follow_name(
     tx: &mut Tx,
     user: &Stored<User>,
@@ -113,8 +113,8 @@ pub async fn follow_name(
     sign_in_rows::rename_sessions(tx, user.id, name).await
 }
 
-/// Removes the identities of a user, so that the next sign-in binds another one, and ends the sessions
-/// that they began; returns how many identities.
+/// Removes the identities of a user, so that the next sign-in binds another one, and ends the
+/// sessions that they began; returns how many identities.
 pub async fn unbind(tx: &mut Tx, user: Uuid) -> Result<u64, StoreError> {
     sign_in_rows::end_sessions(tx, user).await?;
     sign_in_rows::remove(tx, user).await

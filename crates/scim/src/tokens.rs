@@ -18,7 +18,9 @@ use runtime::credentials::revoked::SecretKind;
 use runtime::credentials::{Credential, FindError, Hash, hash, random_secret};
 use store::{StoreError, Tx};
 
-pub use super::rows::tokens::{tokens as list, update_token as update};
+pub use super::rows::tokens::{
+    revoke_token as revoke_by_id, tokens as list, update_token as update,
+};
 
 /// An active token.
 #[derive(Debug)]
@@ -166,6 +168,10 @@ pub async fn revoke(tx: &mut Tx, clock: &Clock, name_or_id: &str) -> Result<Toke
     let found = with_id.or_else(|| tokens.iter().position(|token| token.name == name_or_id));
     let found = found.ok_or_else(|| TokenError::Unknown(name_or_id.to_owned()))?;
     let token = tokens.swap_remove(found);
-    rows::revoke_token(tx, token.id, clock.now_ms()).await?;
-    Ok(token)
+    // Another process may have revoked it since the list was read.
+    if revoke_by_id(tx, token.id, clock.now_ms()).await? {
+        Ok(token)
+    } else {
+        Err(TokenError::Unknown(name_or_id.to_owned()))
+    }
 }

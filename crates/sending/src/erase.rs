@@ -31,11 +31,11 @@ pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uui
     erase_with(store, workspace, id.into(), &entry).await
 }
 
-/// Erases a user with all data in one transaction; returns the user's id. `entry` goes into the audit
-/// log, with this id as its object. The erasure is remembered for a while, because the log may still
-/// contain earlier requests, which must not create the user again. The same holds if no user has the
-/// id ([`FindError::NotFoundYet`]): the user may exist only in the log. Tries again for a while if the
-/// transaction fails, as after a deadlock.
+/// Erases a user with all data in one transaction; returns the user's id. `entry` goes into the
+/// audit log, with this id as its object. The erasure is remembered for a while, because the log
+/// may still contain earlier requests, which must not create the user again. The same holds if no
+/// user has the id ([`FindError::NotFoundYet`]): the user may exist only in the log. Tries again
+/// for a while if the transaction fails, as after a deadlock.
 pub async fn erase_with(
     store: &Store,
     workspace: &Workspace,

@@ -158,7 +158,7 @@ impl Cancellation {
     /// What the audit log has about it; none if it changed nothing.
     pub fn change(&self) -> Option<Change> {
         let (before, after) = (self.schedule.state.name(), self.state.name());
-        Change::of_state("schedule.cancel", self.schedule.id.to_string(), before, after)
+        Change::from_states("schedule.cancel", self.schedule.id.to_string(), before, after)
     }
 }
 

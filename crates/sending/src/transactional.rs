@@ -13,8 +13,8 @@
 //! can be recognized.
 //!
 //! Nothing else can delay these emails: they have separate connections to the store, processors
-//! ([`App::for_transactional`](crate::app::App::for_transactional)) and connections to relays. No workspace gets more
-//! than its share of these.
+//! ([`App::for_transactional`](crate::app::App::for_transactional)) and connections to relays. No
+//! workspace gets more than its share of these.
 
 pub mod api;
 pub mod contents;

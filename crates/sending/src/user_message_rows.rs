@@ -10,8 +10,8 @@ use messages::dispatch::{self, MAY_HAVE_BEEN_SENT, MessageOutcome};
 use messages::order::Kind;
 use store::{StoreError, Tx, from_row, on};
 
-/// A stored message to a user, or a transactional email. Times are milliseconds since the epoch, and
-/// ISO 8601 in JSON.
+/// A stored message to a user, or a transactional email. Times are milliseconds since the epoch,
+/// and ISO 8601 in JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct UserMessage {
     #[serde(serialize_with = "uuid::serde::simple::serialize")]

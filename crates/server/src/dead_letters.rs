@@ -20,8 +20,8 @@ use sending::erase;
 use tracking::apply::Ingest;
 use web_console::app::RetryDeadLetter;
 
-/// Applies a dead letter, and removes it in the same transaction, which also writes the entry of the
-/// audit log.
+/// Applies a dead letter, and removes it in the same transaction, which also writes the entry of
+/// the audit log.
 pub async fn retry(app: &App, id: Uuid, entry: &Entry) -> Result<(), DeadLetterError> {
     let store = &app.store;
     match dead_letters::topic(store, id).await? {
@@ -35,8 +35,8 @@ pub async fn retry(app: &App, id: Uuid, entry: &Entry) -> Result<(), DeadLetterE
     }
 }
 
-/// [`retry`] for a request: it waits for a turn of the workspace. A dead letter that fails again is a
-/// conflict.
+/// [`retry`] for a request: it waits for a turn of the workspace. A dead letter that fails again is
+/// a conflict.
 async fn retry_in_turn(app: App, workspace: i32, id: Uuid, entry: Entry) -> Result<(), ApiError> {
     let turn = app.dead_letter_turns.wait(workspace).await?;
     // On a thread of its own: it holds its turn to the end, even if the client leaves.

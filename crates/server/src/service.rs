@@ -1,6 +1,5 @@
 //! The life of every long-running command: start, wait for dependencies, run, stop.
 
-use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -59,7 +58,6 @@ pub enum StartError {
 pub struct Service {
     pub app: App,
     pub shutdown: CancellationToken,
-    pub ops_address: SocketAddr,
     fleet: FleetMetrics,
     ops: JoinHandle<std::io::Result<()>>,
     /// This process, as the others see it once it is set up.
@@ -71,13 +69,13 @@ pub struct Service {
 
 impl Service {
     /// Opens all connections; checks nothing yet.
-    pub async fn start(config: Config, process: Process) -> Result<Self, StartError> {
+    pub async fn start(mut config: Config, process: Process) -> Result<Self, StartError> {
         telemetry::init_tracing(&config)?;
         let metrics = telemetry::metrics::recorder::install()?;
         let drain = Duration::from_secs(config.worker.drain_seconds);
         let shutdown = shutdown::signals(drain + AFTER_DRAIN)?;
         let listener = gateway::bind(config.ops.listen, "LONGSHORE_OPS_LISTEN").await?;
-        let ops_address = listener.local_addr()?;
+        config.ops.listen = listener.local_addr()?;
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
         // The filter of the reference names the program, not this crate.
         tracing::debug!(target: "longshore", settings = %serde_json::to_string(&config)?, "settings read");
@@ -95,7 +93,7 @@ impl Service {
         );
         let ops = tokio::spawn(ops);
         let (background, stopping) = (OnceLock::new(), CancellationToken::new());
-        Ok(Self { app, shutdown, ops_address, fleet, ops, listed, background, stopping })
+        Ok(Self { app, shutdown, fleet, ops, listed, background, stopping })
     }
 
     /// Rejects an unsupported schema, and a partition count or secret key that differs from the
@@ -199,6 +197,7 @@ impl Service {
         self.app.store.close().await;
         self.app.reserved.store.close().await;
         self.app.console.store.close().await;
+        self.app.claims.store.close().await;
         self.ops.abort();
         traces::flush().await;
         tracing::info!("stopped");

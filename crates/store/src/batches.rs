@@ -1,7 +1,7 @@
 //! Runs the same statement of many requests as one, so that they share its round trip and commit.
 //!
-//! Requests are gathered by need, not by time: one that finds a free place runs at once, and those
-//! that arrive while all places are in use share the next statement.
+//! Requests are gathered by need, not by time: one that arrives while no statement runs is run at
+//! once, and those that arrive meanwhile share the next statement.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,17 +9,21 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::{error::Elapsed, timeout};
 
 use crate::StoreError;
 
-/// Statements of a kind that run at the same time. Fewer make larger batches; with a second one, a
-/// slow statement does not delay all others.
-const PLACES: usize = 2;
+/// Statements of a kind that run at the same time: one makes the largest batches, and a second one
+/// runs while it is slow.
+const MAX_RUNNING: usize = 2;
+
+/// A statement that takes longer is slow, and delays no other requests.
+const SLOW: Duration = Duration::from_millis(50);
 
 /// How long the requests of a statement wait for it. Then it continues in the background, because
-/// database work is never dropped halfway, and the next one gets its place: on a connection that was
-/// cut silently, it would never end. The pool limits how many continue.
+/// database work is never dropped halfway, and is no longer counted: on a connection that was cut
+/// silently, it would never end. The pool limits how many continue.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Requests of one statement.
@@ -42,6 +46,14 @@ struct Inner<T, R> {
 struct State<T, R> {
     waiting: Vec<(T, Answer<R>)>,
     running: usize,
+    /// Those of them that have run for longer than [`SLOW`].
+    slow: usize,
+}
+
+impl<T, R> State<T, R> {
+    fn max_running(&self) -> usize {
+        (1 + self.slow).min(MAX_RUNNING)
+    }
 }
 
 impl<T: Send + 'static, R: Send + 'static> Batches<T, R> {
@@ -62,36 +74,37 @@ impl<T: Send + 'static, R: Send + 'static> Batches<T, R> {
         F: Future<Output = Results<R>> + Send + 'static,
     {
         let statement: Statement<T, R> = Box::new(move |values| Box::pin(statement(values)));
-        let state = Mutex::new(State { waiting: Vec::new(), running: 0 });
+        let state = Mutex::new(State { waiting: Vec::new(), running: 0, slow: 0 });
         Self(Arc::new(Inner { statement, timeout, state }))
     }
 
     /// Runs a request in a batch. A request whose caller has stopped waiting runs nevertheless.
     pub async fn run(&self, value: T) -> Result<R, StoreError> {
         let (answer, result) = oneshot::channel();
-        let has_place = {
-            let mut state = self.0.state.lock();
-            state.waiting.push((value, answer));
-            let has_place = state.running < PLACES;
-            state.running += usize::from(has_place);
-            has_place
-        };
-        if has_place {
-            tokio::spawn(self.0.clone().run_waiting());
-        }
+        self.0.state.lock().waiting.push((value, answer));
+        self.0.start();
         // The sender is gone only if a statement panicked.
         result.await.unwrap_or(Err(StoreError::Timeout))
     }
 }
 
 impl<T: Send + 'static, R: Send + 'static> Inner<T, R> {
+    /// Runs the waiting requests, unless the statements that run are enough.
+    fn start(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        if !state.waiting.is_empty() && state.running < state.max_running() {
+            state.running += 1;
+            tokio::spawn(self.clone().run_waiting());
+        }
+    }
+
     /// Runs all waiting requests, batch after batch.
     async fn run_waiting(self: Arc<Self>) {
         while let Some((values, answers)) = self.next() {
             let inner = self.clone();
             // A task of its own, which continues after a timeout, and whose panic ends no other.
             let statement = tokio::spawn(async move { (inner.statement)(values).await });
-            let results = match timeout(self.timeout, statement).await {
+            let results = match self.wait(statement).await {
                 Ok(Ok(results)) => results.map_err(Arc::new),
                 Ok(Err(_panic)) => continue,
                 Err(_elapsed) => Err(Arc::new(StoreError::Timeout)),
@@ -108,11 +121,28 @@ impl<T: Send + 'static, R: Send + 'static> Inner<T, R> {
         }
     }
 
-    /// The requests of the next statement. If nothing waits: none, and the place is free.
+    /// Waits for a statement, and lets another one run meanwhile if it is slow.
+    async fn wait(
+        self: &Arc<Self>,
+        mut statement: JoinHandle<Results<R>>,
+    ) -> Result<Result<Results<R>, JoinError>, Elapsed> {
+        let slow = SLOW.min(self.timeout);
+        if let Ok(ended) = timeout(slow, &mut statement).await {
+            return Ok(ended);
+        }
+        self.state.lock().slow += 1;
+        self.start();
+        let ended = timeout(self.timeout - slow, statement).await;
+        self.state.lock().slow -= 1;
+        ended
+    }
+
+    /// The requests of the next statement; none if nothing waits, or if another statement serves
+    /// the rest.
     fn next(&self) -> Option<(Vec<T>, Vec<Answer<R>>)> {
         let mut state = self.state.lock();
         let count = state.waiting.len().min(MAX_REQUESTS);
-        if count == 0 {
+        if count == 0 || state.running > state.max_running() {
             state.running -= 1;
             return None;
         }
@@ -158,19 +188,40 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_gather_while_all_places_are_in_use() {
+    async fn requests_gather_while_a_statement_runs() {
         let gate = Arc::new(Semaphore::new(0));
         let counts = counts(&gate, TIMEOUT);
         let (mut first, mut rest) = (JoinSet::new(), JoinSet::new());
-        for running in 1..=PLACES {
-            first.spawn(run(counts.clone()));
+        first.spawn(run(counts.clone()));
+        wait_for(&counts, 1, 0).await;
+        (0..20).for_each(|_| _ = rest.spawn(run(counts.clone())));
+        // The first statement becomes slow, and another one takes all that wait.
+        wait_for(&counts, MAX_RUNNING, 0).await;
+        gate.add_permits(MAX_RUNNING);
+        assert_eq!(first.join_all().await, [1]);
+        assert_eq!(rest.join_all().await, [20; 20]);
+        wait_for(&counts, 0, 0).await;
+    }
+
+    #[tokio::test]
+    async fn slow_statements_are_limited() {
+        let gate = Arc::new(Semaphore::new(0));
+        let counts = counts(&gate, TIMEOUT);
+        let mut results = JoinSet::new();
+        for running in 1..=MAX_RUNNING {
+            results.spawn(run(counts.clone()));
             wait_for(&counts, running, 0).await;
         }
-        (0..20).for_each(|_| _ = rest.spawn(run(counts.clone())));
-        wait_for(&counts, PLACES, 20).await;
-        gate.add_permits(PLACES + 1);
-        assert_eq!(first.join_all().await, [1; PLACES]);
-        assert_eq!(rest.join_all().await, [20; 20]);
+        while counts.0.state.lock().slow < MAX_RUNNING {
+            yield_now().await;
+        }
+        (0..20).for_each(|_| _ = results.spawn(run(counts.clone())));
+        wait_for(&counts, MAX_RUNNING, 20).await;
+        gate.add_permits(MAX_RUNNING + 1);
+        let mut results = results.join_all().await;
+        results.sort_unstable();
+        assert_eq!(results[..MAX_RUNNING], [1; MAX_RUNNING]);
+        assert_eq!(results[MAX_RUNNING..], [20; 20]);
         wait_for(&counts, 0, 0).await;
     }
 

@@ -4,9 +4,10 @@
 //! few at a time, and holds them with a lease that it renews while it works. It claims them from
 //! the workspace with the fewest in progress, and of its jobs from the one with the fewest: so a
 //! workspace with many jobs delays no other. `due_at` is the only time of a row: the earliest time
-//! to claim it, or, for a claimed row, the end of the lease. A worker that is too late finds another
-//! owner in the row, or no row, and [`finish`] rejects its writes. A finished row is deleted. A
-//! program ignores rows of a kind that it does not know; they wait for a program that does.
+//! to claim it, or, for a claimed row, the end of the lease. A worker that is too late finds
+//! another owner in the row, or no row, and [`finish`] rejects its writes. A finished row is
+//! deleted. A program ignores rows of a kind that it does not know; they wait for a program that
+//! does.
 //!
 //! Times are from the database's clock, so that a worker with a wrong clock cannot steal work.
 

@@ -1,5 +1,5 @@
-//! Copies many new rows into a table of PostgreSQL. This takes less time than `INSERT … ON CONFLICT`,
-//! but fails as a whole if a row exists.
+//! Copies many new rows into a table of PostgreSQL. This takes less time than
+//! `INSERT … ON CONFLICT`, but fails as a whole if a row exists.
 
 use sqlx::Postgres;
 use uuid::Uuid;

@@ -12,9 +12,9 @@
 //! * A program writes only what the release before it can read: what a release learns to read, the
 //!   next one may write. So an upgrade can be rolled back.
 //! * Data that a program still does not know waits for a newer one
-//!   ([`Retry::needs_newer_version`](kit::retry::Retry::needs_newer_version)): a partition waits and reports it, a
-//!   claim is offered again without counting the attempt, a request gets 503. It is never a dead
-//!   letter, it fails no work, and it is never dropped.
+//!   ([`Retry::needs_newer_version`](kit::retry::Retry::needs_newer_version)): a partition waits
+//!   and reports it, a claim is offered again without counting the attempt, a request gets 503. It
+//!   is never a dead letter, it fails no work, and it is never dropped.
 //!
 //! `tests/upgrade` has data of each release; it must stay readable forever.
 //!
@@ -106,8 +106,8 @@ pub fn unknown(column: &str, row: impl Display, word: &str) -> StoreError {
     StoreError::Newer(format!("{column} of {row} is {word:?}"))
 }
 
-/// A column with JSON as PostgreSQL's type `json`, in SQL. A caller's text may contain `\u0000`. The
-/// type stores it, but reading a field of such a document fails, so it becomes `\u0001`.
+/// A column with JSON as PostgreSQL's type `json`, in SQL. A caller's text may contain `\u0000`.
+/// The type stores it, but reading a field of such a document fails, so it becomes `\u0001`.
 pub fn as_postgres_json(column: &str) -> String {
     format!(r"replace({column}, '\u0000', '\u0001')::json")
 }

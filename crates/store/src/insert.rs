@@ -19,7 +19,7 @@ pub const SQLITE_ROWS: usize = 250;
 macro_rules! insert_rows {
     (
         $tx:expr, $table:literal, $rows:expr, |$row:ident| {
-            $([sqlite $key:ident: $place:expr])?
+            $([sqlite $key:ident: $key_value:expr])?
             $first:ident: $value:expr $(, $column:ident: $next:expr)* $(,)?
         }, $rest:expr $(=> $returned:ty)?
     ) => {{
@@ -45,7 +45,7 @@ macro_rules! insert_rows {
                         stringify!($first), $(", ", stringify!($column),)* ") "
                     ));
                     sql.push_values(rows, |mut values, $row| {
-                        $(values.push_bind($place);)?
+                        $(values.push_bind($key_value);)?
                         values.push_bind($value);
                         $(values.push_bind($next);)*
                     });

@@ -256,12 +256,12 @@ fn database_can_retry(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether the transaction of an error was certainly not committed, and may succeed soon: the server
-/// ended it because of another one, or had no free connection. An error of a connection says nothing
-/// about a commit. Looks into the causes, because the errors of domains pass on those of the store.
+/// Whether the transaction of an error was certainly not committed, and may succeed soon: the
+/// server ended it because of another one, or had no free connection. An error of a connection says
+/// nothing about a commit. Looks into the causes, because the errors of domains pass on those of
+/// the store.
 pub fn is_busy(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut causes = std::iter::successors(Some(error), |error| error.source());
-    causes.any(|cause| match cause.downcast_ref::<sqlx::Error>() {
+    kit::errors::causes(error).any(|cause| match cause.downcast_ref::<sqlx::Error>() {
         Some(sqlx::Error::PoolTimedOut) => true,
         Some(sqlx::Error::Database(error)) => error.code().is_some_and(|code| is_busy_code(&code)),
         _ => false,
@@ -271,8 +271,8 @@ pub fn is_busy(error: &(dyn std::error::Error + 'static)) -> bool {
 fn is_busy_code(code: &str) -> bool {
     match sqlite_code(code) {
         Some(code) => [SQLITE_BUSY, SQLITE_LOCKED].contains(&code),
-        // PostgreSQL: a deadlock or a conflict, a lock that was not free in time, all connections in
-        // use, a start in progress.
+        // PostgreSQL: a deadlock or a conflict, a lock that was not free in time, all connections
+        // in use, a start in progress.
         None => code.starts_with("40") || [LOCK_NOT_AVAILABLE, "53300", "57P03"].contains(&code),
     }
 }
@@ -354,25 +354,22 @@ impl Store {
 
     /// The same store with separate connections, which do not wait for the others. SQLite's only
     /// writer serves all in order; of its readers, the console's are separate.
-    pub fn reserve(
-        &self,
-        url: &str,
-        connections: u32,
-        reserved_for: ReservedFor,
-    ) -> Result<Self, StoreError> {
+    pub fn reserve(&self, connections: u32, reserved_for: ReservedFor) -> Self {
         match self {
-            Self::Postgres { wake, .. } => {
-                let (options, wake) = (Self::options(url)?, wake.clone());
-                Ok(Self::postgres(options, connections, reserved_for.application(), wake))
+            Self::Postgres { pool, wake } => {
+                let options = PgConnectOptions::clone(&pool.connect_options())
+                    .options(reserved_for.options().iter().copied());
+                Self::postgres(options, connections, reserved_for.application(), wake.clone())
             }
-            Self::Sqlite { write, wake, .. } if reserved_for == ReservedFor::Console => {
+            Self::Sqlite { read, write, wake, .. } if reserved_for == ReservedFor::Console => {
                 // Pages read little, and there is a cache for each connection.
-                let options = Self::sqlite_options(url)?.pragma("cache_size", "-2048");
-                let read = Self::sqlite_readers(connections).connect_lazy_with(read_only(options));
+                let options = SqliteConnectOptions::clone(&read.connect_options())
+                    .pragma("cache_size", "-2048");
+                let read = Self::sqlite_readers(connections).connect_lazy_with(options);
                 let (write, wake) = (write.clone(), wake.clone());
-                Ok(Self::Sqlite { read, write, wake, readers: pools::CONSOLE })
+                Self::Sqlite { read, write, wake, readers: pools::CONSOLE }
             }
-            Self::Sqlite { .. } => Ok(self.clone()),
+            Self::Sqlite { .. } => self.clone(),
         }
     }
 
@@ -484,9 +481,9 @@ impl Store {
     }
 
     /// [`write`](Self::write) for work that finds its rows only by keys, and that is repeated, with
-    /// the same result, if a server crash loses it. A crash loses the last commits that did not wait
-    /// for the disk, although they were visible: after such a commit, keep nothing in memory that
-    /// the repetition relies on, or [wait for the disk](Tx::commit_synchronously).
+    /// the same result, if a server crash loses it. A crash loses the last commits that did not
+    /// wait for the disk, although they were visible: after such a commit, keep nothing in memory
+    /// that the repetition relies on, or [wait for the disk](Tx::commit_synchronously).
     ///
     /// PostgreSQL plans each statement once per connection, because planning over a hundred
     /// partitions takes longer than finding the users of a small batch. The cached plan may come
@@ -612,8 +609,8 @@ impl Tx {
         }
     }
 
-    /// Starts a piece of work that [`rollback_to_savepoint`](Self::rollback_to_savepoint) can roll back separately, even after an
-    /// error. One at a time.
+    /// Starts a piece of work that [`rollback_to_savepoint`](Self::rollback_to_savepoint) can roll
+    /// back separately, even after an error. One at a time.
     pub async fn savepoint(&mut self) -> Result<(), StoreError> {
         execute!(self, sqlx::query("SAVEPOINT piece"));
         Ok(())

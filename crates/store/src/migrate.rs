@@ -11,8 +11,8 @@
 //! ```
 //!
 //! On PostgreSQL, all later transactions wait behind a step that waits for a lock. So it waits only
-//! for seconds, and its transaction is repeated after a longer pause. Steps up to 30 repeat the wait
-//! themselves, too.
+//! for seconds, and its transaction is repeated after a longer pause. Steps up to 30 repeat the
+//! wait themselves, too.
 
 use std::fmt;
 use std::time::{Duration, Instant};

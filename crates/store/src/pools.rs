@@ -10,11 +10,13 @@ use super::Store;
 pub(super) const APPLICATION: &str = "longshore";
 const TRANSACTIONAL_APPLICATION: &str = "longshore transactional";
 const CONSOLE_APPLICATION: &str = "longshore console";
+const CLAIMS_APPLICATION: &str = "longshore claims";
 pub(super) const WAKE: &str = "longshore wake";
 
 pub(super) const MAIN: &str = "main";
 const TRANSACTIONAL: &str = "transactional";
 pub(super) const CONSOLE: &str = "console";
+const CLAIMS: &str = "claims";
 pub(super) const WRITER: &str = "writer";
 
 /// Whose work does not wait for the connections of other work.
@@ -22,6 +24,9 @@ pub(super) const WRITER: &str = "writer";
 pub enum ReservedFor {
     Transactional,
     Console,
+    /// Frequent statements that find each row by its primary key. Planning them takes longer than
+    /// running them, so their plans are kept, and made so that no table is ever scanned or hashed.
+    Claims,
 }
 
 impl ReservedFor {
@@ -29,6 +34,20 @@ impl ReservedFor {
         match self {
             Self::Transactional => TRANSACTIONAL_APPLICATION,
             Self::Console => CONSOLE_APPLICATION,
+            Self::Claims => CLAIMS_APPLICATION,
+        }
+    }
+
+    /// The options of its connections to PostgreSQL, besides those of all connections.
+    pub(super) fn options(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Transactional | Self::Console => &[],
+            Self::Claims => &[
+                ("plan_cache_mode", "force_generic_plan"),
+                ("enable_seqscan", "off"),
+                ("enable_hashjoin", "off"),
+                ("enable_mergejoin", "off"),
+            ],
         }
     }
 }
@@ -58,6 +77,7 @@ pub(super) fn name(pool: &PgPool) -> &'static str {
     match pool.connect_options().get_application_name() {
         Some(TRANSACTIONAL_APPLICATION) => TRANSACTIONAL,
         Some(CONSOLE_APPLICATION) => CONSOLE,
+        Some(CLAIMS_APPLICATION) => CLAIMS,
         _ => MAIN,
     }
 }

@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 use super::formats::{AttributeObject, EventObject, Objects, PurchaseObject, one_is_valid};
 use super::limits::MAX_OBJECTS;
 use super::object::{self, AcceptedObject, Rejection};
-use super::partitions;
-use super::{Kind, telemetry};
+use super::telemetry::{self, RejectedObject};
+use super::{Kind, partitions};
 use gateway::formats::SuccessText;
 use gateway::{ApiError, JsonText, fields};
 use log::NewMessage;
@@ -61,14 +61,6 @@ pub struct Answer {
     errors: Vec<ReportedRejection>,
     #[serde(skip)]
     pub rejected: Vec<RejectedObject>,
-}
-
-/// A rejected object, for the metrics.
-#[derive(Debug)]
-pub struct RejectedObject {
-    pub kind: Kind,
-    /// The invalid field, if the API defines its name.
-    pub reason: &'static str,
 }
 
 /// An error of a rejected object; at most ten per object.

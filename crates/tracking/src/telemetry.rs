@@ -1,7 +1,14 @@
 //! Metrics of tracking.
 
 use super::Kind;
-use super::intake::RejectedObject;
+
+/// A rejected object.
+#[derive(Debug)]
+pub struct RejectedObject {
+    pub kind: Kind,
+    /// The invalid field, if the API defines its name.
+    pub reason: &'static str,
+}
 
 /// Counts objects that were appended to the log.
 pub(super) fn accepted(kind: Kind, objects: usize) {

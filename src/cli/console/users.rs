@@ -57,8 +57,8 @@ fn row(user: &ListedUser) -> [Cell; 5] {
     ]
 }
 
-/// Removes the identity of a user at the provider, and ends the user's sessions: the next sign-in binds
-/// another identity.
+/// Removes the identity of a user at the provider, and ends the user's sessions: the next sign-in
+/// binds another identity.
 pub async fn reset_identity(app: &App, user_name: &str, as_json: bool) -> CommandResult {
     let removed = retry::while_busy(async || remove_identities(app, user_name).await).await?;
     if as_json {

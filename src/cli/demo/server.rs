@@ -1,10 +1,11 @@
 //! This program's own commands, run as child processes in the demo's directory.
 
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use serde::Deserialize;
 
 use super::CommandResult;
 
@@ -43,55 +44,73 @@ fn longshore(directory: &Path) -> std::io::Result<Command> {
     Ok(command)
 }
 
-/// The service as a child process, stopped when this is dropped.
+/// The service, stopped when this is dropped.
 pub struct Standalone {
-    child: Child,
+    _process: Process,
     pub url: String,
     pub client: reqwest::Client,
 }
 
 impl Standalone {
     pub async fn start(directory: &Path) -> CommandResult<Self> {
-        let (api, ops) = (free_port()?, free_port()?);
         let log = directory.join("standalone.log");
         let child = longshore(directory)?
-            .args(["standalone", "--listen", &format!("127.0.0.1:{api}")])
-            .env("LONGSHORE_OPS_LISTEN", format!("127.0.0.1:{ops}"))
+            // The system chooses free ports: another process may take any that is chosen here.
+            .args(["standalone", "--listen", "127.0.0.1:0"])
+            .env("LONGSHORE_OPS_LISTEN", "127.0.0.1:0")
             .env("LONGSHORE_CONSOLE_LISTEN", "off")
             // The callback's receiver is on this machine.
             .env("LONGSHORE_ALLOW_PRIVATE", "127.0.0.0/8")
+            // The log then has the line with its addresses.
+            .env("RUST_LOG", "info")
             .stdout(File::create(&log)?)
             .stderr(File::options().append(true).open(&log)?)
             .spawn()?;
+        let mut process = Process(child);
         let client = reqwest::Client::builder().no_proxy().build()?;
-        let mut server = Self { child, url: format!("http://127.0.0.1:{api}"), client };
-        let ready = format!("http://127.0.0.1:{ops}/readyz");
         let begun = Instant::now();
-        while !server
-            .client
-            .get(&ready)
-            .send()
-            .await
-            .is_ok_and(|response| response.status().is_success())
-        {
-            let ended = server.child.try_wait()?;
+        loop {
+            if let Some(started) = Started::read(&log)
+                && started.is_ready(&client).await
+            {
+                return Ok(Self { _process: process, url: started.api, client });
+            }
+            let ended = process.0.try_wait()?;
             if ended.is_some() || begun.elapsed() > TIMEOUT {
                 let log = std::fs::read_to_string(&log).unwrap_or_default();
                 return Err(format!("the service did not start:\n{log}").into());
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        Ok(server)
     }
 }
 
-impl Drop for Standalone {
+/// A child process, killed when this is dropped.
+struct Process(Child);
+
+impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
-fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+/// The log line of a start, with the addresses of the service.
+#[derive(Deserialize)]
+struct Started {
+    api: String,
+    operations: String,
+}
+
+impl Started {
+    /// None: the log does not have the line yet. No other line has these fields.
+    fn read(log: &Path) -> Option<Self> {
+        let log = std::fs::read_to_string(log).ok()?;
+        log.lines().find_map(|line| serde_json::from_str(line).ok())
+    }
+
+    async fn is_ready(&self, client: &reqwest::Client) -> bool {
+        let response = client.get(format!("{}/readyz", self.operations)).send().await;
+        response.is_ok_and(|response| response.status().is_success())
+    }
 }

@@ -33,8 +33,8 @@ pub struct Recipients {
     /// The dispatch_id
     #[arg(value_parser = dispatch_id)]
     id: Uuid,
-    /// Only messages with this current outcome; several are separated by commas, or each has its own
-    /// --outcome
+    /// Only messages with this current outcome; several are separated by commas, or each has its
+    /// own --outcome
     #[arg(long, value_name = "OUTCOME", value_delimiter = ',')]
     outcome: Vec<OutcomeFilter>,
     #[command(flatten)]

@@ -9,6 +9,7 @@ use reqwest::{Method, StatusCode};
 use super::{Finding, TIMEOUT, bounded, declared};
 use crate::config::Config;
 use crate::messages::channels::email::{Connector, SmtpError, Step, Timeouts};
+use crate::outbound::address::NameLookups;
 use crate::outbound::{Request, RequestError, ResponseBody, Sender, check_stored_address};
 use crate::setup::migrations::MIGRATIONS;
 use crate::workspaces::relay::{Relay, Tls};
@@ -100,7 +101,8 @@ async fn try_relay(subject: String, relay: Result<Relay, String>, config: Config
     };
     let address = relay.address();
     let timeouts = Timeouts { connect: TIMEOUT, reply: TIMEOUT, accept: TIMEOUT };
-    let connector = Connector::new(relay.clone(), &config, timeouts);
+    let lookups = NameLookups::for_operators();
+    let connector = Connector::new(relay.clone(), &config, timeouts, lookups);
     let mut connection = match connector.connect().await {
         Ok(connection) => connection,
         Err(trouble) => {

@@ -1,5 +1,5 @@
-//! Checks a downloaded export that has no manifest, because a worker of an earlier release completed
-//! it: every entry's checksum, every line JSON, as many lines as users.
+//! Checks a downloaded export that has no manifest, because a worker of an earlier release
+//! completed it: every entry's checksum, every line JSON, as many lines as users.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};

@@ -15,7 +15,8 @@ use uuid::Uuid;
 use super::events::Events;
 use crate::cli::table::{Cell, number, optional, progress, state, text, time_in};
 use exports::status::is_object_prefix;
-use kit::words::count;
+use kit::errors::{causes, with_causes};
+use kit::words::{after_colon, count};
 use proof::verify::Trust;
 
 /// How long the client retries if the service is down or asks for a retry.
@@ -48,9 +49,9 @@ pub enum ClientError {
          can reach"
     )]
     RedirectUnreachable { from: String, address: String, cause: String },
-    #[error("{address}: {}", chain(.error))]
+    #[error("{address}: {}", with_causes(.error))]
     Http { address: String, error: reqwest::Error },
-    #[error("{who} responded {status}: {message}")]
+    #[error("{who} responded {status}{}", after_colon(.message))]
     Refused { who: String, status: StatusCode, message: String },
     #[error("cannot read the API's response: {0}")]
     Response(#[from] serde_json::Error),
@@ -75,16 +76,6 @@ impl ClientError {
             Self::Response(_) | Self::Prefix(_) | Self::NotListed(_) | Self::File(_) => false,
         }
     }
-}
-
-/// An error and its chain of causes.
-fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
-    let error: &(dyn std::error::Error + 'static) = error;
-    std::iter::successors(Some(error), |error| error.source())
-}
-
-fn chain(error: &reqwest::Error) -> String {
-    causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// The response to a request.
@@ -297,10 +288,12 @@ impl Client {
         read_status(prefix, serde_json::from_slice(&response)?)
     }
 
-    /// The latest exports, from as many pages as needed; only those after the one with this
-    /// object_prefix, which the API's pages are searched for.
+    /// The latest exports, from as many pages as needed. `filters` are parameters of the list, each
+    /// after `&`. Only exports after the one with the object_prefix `after`, which the API's pages
+    /// are searched for.
     pub async fn list(
         &self,
+        filters: &str,
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<(Export, Value)>, ClientError> {
@@ -309,7 +302,7 @@ impl Client {
         let mut cursor: Option<String> = None;
         while exports.len() < limit {
             let page = if skipped_to.is_some() { 100 } else { (limit - exports.len()).min(100) };
-            let mut path = format!("/users/export?limit={page}");
+            let mut path = format!("/users/export?limit={page}{filters}");
             if let Some(cursor) = &cursor {
                 path += &format!("&cursor={cursor}");
             }
@@ -350,8 +343,8 @@ impl Client {
         Ok(segments)
     }
 
-    /// Requests a file, or its rest after some bytes if its ETag is still the same. The URL needs no
-    /// key. The response is a success, or 416: nothing is missing.
+    /// Requests a file, or its rest after some bytes if its ETag is still the same. The URL needs
+    /// no key. The response is a success, or 416: nothing is missing.
     pub(super) async fn open(
         &self,
         url: &str,

@@ -22,13 +22,13 @@ pub struct List {
     /// Only exports of this workspace (database only)
     #[arg(long, value_name = "NAME")]
     workspace: Option<String>,
-    /// Only exports in this state; repeat it for several (database only)
+    /// Only exports in this state; repeat it for several (several: database only)
     #[arg(long = "state", value_name = "STATE", value_parser = states())]
     states: Vec<State>,
     /// Only exports that have not ended: queued, planning, running or finishing (database only)
     #[arg(long, conflicts_with = "states")]
     active: bool,
-    /// Only exports in progress with this mark; repeat it for several (database only)
+    /// Only exports in progress with this mark; repeat it for several (several: database only)
     #[arg(long = "mark", value_name = "MARK", value_parser = marks())]
     marks: Vec<Mark>,
     /// Only exports of this kind of audience (database only)
@@ -51,23 +51,24 @@ pub struct List {
 }
 
 impl List {
-    /// Rejects filters that need the database.
-    pub fn check_for_api(&self) -> Result<(), UsageError> {
+    /// The parameters of the API's list for these filters, each after `&`. Rejects filters that
+    /// need the database.
+    pub fn api_parameters(&self) -> Result<String, UsageError> {
         let filters = [
             ("--workspace", self.workspace.is_some()),
-            ("--state", !self.states.is_empty()),
+            ("more than one --state", self.states.len() > 1),
             ("--active", self.active),
-            ("--mark", !self.marks.is_empty()),
+            ("more than one --mark", self.marks.len() > 1),
             ("--audience", self.audience.is_some()),
             ("--older-than", self.older_than.is_some()),
             ("--since", self.since.is_some()),
         ];
-        match filters.into_iter().find(|(_, is_set)| *is_set) {
-            Some((name, _)) => {
-                Err(UsageError(format!("{name} needs the database: add --key \"\"")))
-            }
-            None => Ok(()),
+        if let Some((name, _)) = filters.into_iter().find(|(_, is_set)| *is_set) {
+            return Err(UsageError(format!("{name} needs the database: add --key \"\"")));
         }
+        let state = self.states.iter().map(|state| format!("&state={}", state.name()));
+        let mark = self.marks.iter().map(|mark| format!("&mark={}", mark.name()));
+        Ok(state.chain(mark).collect())
     }
 }
 

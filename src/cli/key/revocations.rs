@@ -106,8 +106,8 @@ pub async fn revoke_leaked(app: &App, file: &Path, consent: &Consent, json: bool
     Ok(())
 }
 
-/// Revokes the secret, with entries in the audit log. Returns the keys and tokens that have or had it,
-/// and the names of those that were valid. A dry run revokes nothing.
+/// Revokes the secret, with entries in the audit log. Returns the keys and tokens that have or had
+/// it, and the names of those that were valid. A dry run revokes nothing.
 async fn revoke_in(
     app: &App,
     secret: &str,

@@ -11,8 +11,9 @@ use console_frame::rights::Role;
 use runtime::audit::operator;
 use server::service::Service;
 
-/// Reports that `service` is ready: some lines on a terminal, otherwise one log line. Only the terminal
-/// gets a link that signs in to the console: logs are kept, and read by others.
+/// Reports that `service` is ready: some lines on a terminal, otherwise one log line, which
+/// `longshore demo` reads. Only the terminal gets a link that signs in to the console: logs are
+/// kept, and read by others.
 pub async fn report(service: &Service, has_console: bool) -> CommandResult {
     // As for every event of this level, `RUST_LOG` decides.
     if !tracing::enabled!(tracing::Level::INFO) {
@@ -31,7 +32,7 @@ pub async fn report(service: &Service, has_console: bool) -> CommandResult {
     let started = Started {
         console,
         api: config.public_base(),
-        operations: format!("http://{}", service.ops_address),
+        operations: format!("http://{}", config.ops.listen),
         data: absolute(&config.data)?,
         next: next_step(has_workspace, &config.data)?,
     };

@@ -20,6 +20,7 @@ export class Browser {
         const browser = new Browser();
         browser.chromium = await chromium.launch({
             executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+            timeout: PATIENCE_MS,
             // Only this machine exists.
             args: ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--no-proxy-server"],
         });

@@ -1,21 +1,13 @@
-// One installation and one Chromium for all tests, which are started once.
+// One installation and one Chromium for all tests of a script, which are started once.
 
 import { after } from "node:test";
 
-import { Browser } from "./browser.js";
 import { signIn } from "./person.js";
+import { browser } from "./shared_browser.js";
 import { HOSTILE, World } from "./world.js";
 
-process.once("SIGTERM", () => process.exit(143));
 export const world = await World.start({ names: Object.values(HOSTILE) });
-export const browser = await Browser.start().catch(async (error) => {
-    await world.close();
-    throw error;
-});
-after(async () => {
-    await browser.close();
-    await world.close();
-});
+after(() => world.close());
 
 const host = (url) => new URL(url).host;
 /** Who has which role. */

@@ -14,7 +14,11 @@ export class Storage {
 
     static async start() {
         const storage = new Storage();
-        storage.server = createServer((request, response) => storage.#respond(request, response));
+        // A client that gives up in the middle of a request repeats it.
+        const ignoreReset = (error) => {
+            if (error.code !== "ECONNRESET") throw error;
+        };
+        storage.server = createServer((request, response) => storage.#respond(request, response).catch(ignoreReset));
         await new Promise((ready) => storage.server.listen(0, "127.0.0.1", ready));
         storage.url = `http://127.0.0.1:${storage.server.address().port}`;
         return storage;
@@ -43,6 +47,19 @@ export class Storage {
 
     release() {
         this.hold(Infinity);
+    }
+
+    /** Waits until a file may be written; false if its client gave up before, and repeats the request. */
+    #mayWrite(response) {
+        return new Promise((resolve) => {
+            const go = () => resolve(true);
+            this.#waiting.push(go);
+            response.once("close", () => {
+                this.#waiting = this.#waiting.filter((waiting) => waiting !== go);
+                resolve(false);
+            });
+            this.#wake();
+        });
     }
 
     #wake() {
@@ -79,10 +96,7 @@ export class Storage {
 
     async #put(request, response, key, sent) {
         if (key.match(/\.(zip|gz)$/)) {
-            await new Promise((go) => {
-                this.#waiting.push(go);
-                this.#wake();
-            });
+            if (!(await this.#mayWrite(response))) return;
             if (this.#refuses) return sendError(response, 403, "AccessDenied", "Access Denied");
         }
         const existing = this.#objects.get(key);

@@ -26,7 +26,9 @@ async function choose(select, text) {
 export async function cancelExport(page) {
     const question = page.getByRole("main").locator("details").filter({ hasText: /cancel/i }).first();
     await question.locator("summary").click();
-    await question.getByRole("button", { name: /cancel/i }).click();
+    const button = question.getByRole("button", { name: /cancel/i });
+    // The page before shows the state, too, as soon as it is cancelled.
+    await Promise.all([page.waitForEvent("load"), button.click()]);
     await stateOf(page, "Cancelled").waitFor();
 }
 

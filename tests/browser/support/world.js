@@ -14,8 +14,11 @@ import { BUCKET, Storage } from "./storage.js";
 
 const BINARY = process.env.LONGSHORE ?? "longshore";
 const KEY = "key-of-the-browser-tests";
-/** How long the installation, a page or an export may take on a busy machine. */
-export const PATIENCE_MS = 60_000;
+/** How long the installation, a page or an export may take on a busy machine, as in other flows. */
+export const PATIENCE_MS = 180_000;
+
+// What is to be done at the exit is also done where the time limit of all tests ends the process.
+process.once("SIGTERM", () => process.exit(143));
 
 /** Names that a page must show as they are. */
 export const HOSTILE = {
@@ -124,12 +127,27 @@ function workspaceFile(storage, names) {
     return [acme, globex].map((document) => JSON.stringify(document)).join("\n---\n");
 }
 
-async function freePorts(count) {
-    const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
-    await Promise.all(servers.map((server) => new Promise((ready) => server.on("listening", ready))));
-    const ports = servers.map((server) => server.address().port);
-    await Promise.all(servers.map((server) => new Promise((closed) => server.close(closed))));
-    return ports;
+/** Ports that are used here: below those that Linux gives to connections. */
+const PORTS = { first: 20_000, count: 12_000 };
+
+/**
+ * Listens on free ports, so that nobody else takes them until `release` is called. Commands that run
+ * until then get no response.
+ */
+async function reservePorts(count) {
+    const servers = [];
+    while (servers.length < count) {
+        const server = createServer((socket) => socket.destroy());
+        const port = PORTS.first + Math.floor(Math.random() * PORTS.count);
+        const isFree = await new Promise((done) => {
+            server.once("error", () => done(false));
+            server.listen(port, "127.0.0.1", () => done(true));
+        });
+        if (isFree) servers.push(server);
+    }
+    const close = (server) => new Promise((closed) => server.close(closed));
+    const release = () => Promise.all(servers.map(close));
+    return { ports: servers.map((server) => server.address().port), release };
 }
 
 export class World {
@@ -142,7 +160,8 @@ export class World {
         const world = new World();
         world.directory = mkdtempSync(join(tmpdir(), "longshore-browser-"));
         world.storage = await Storage.start();
-        const [api, ops, console] = await freePorts(3);
+        const { ports, release } = await reservePorts(3);
+        const [api, ops, console] = ports;
         world.api = `http://127.0.0.1:${api}`;
         world.listen = `http://127.0.0.1:${console}`;
         world.console = (await publicUrl?.(console)) ?? world.listen;
@@ -163,9 +182,10 @@ export class World {
             writeFileSync(join(world.directory, "restaurants.ndjson"), items(names));
             await world.run("apply", "workspaces.yaml");
             await world.import(users);
+            await release();
             await world.#startService(`http://127.0.0.1:${ops}/readyz`);
         } catch (error) {
-            await world.close();
+            await Promise.all([release(), world.close()]);
             throw error;
         }
         return world;

@@ -44,11 +44,11 @@ async fn batches_beyond_the_transaction_limit_are_split(world: World) {
         world.apply(&[message]).await;
     }
     // A message by itself is done in parts.
-    let whole = world.message(catalog, &edit(0..40));
-    is_too_large(&world, std::slice::from_ref(&whole)).await;
-    let parts = world.edits.split(&whole);
+    let message = world.message(catalog, &edit(0..40));
+    is_too_large(&world, std::slice::from_ref(&message)).await;
+    let parts = world.edits.split(&message);
     assert_eq!(parts.len(), 40);
-    assert_eq!(world.edits.join(&parts.iter().collect::<Vec<_>>()), whole);
+    assert_eq!(world.edits.join(&parts.iter().collect::<Vec<_>>()), message);
     for part in parts {
         world.apply(&[part]).await;
     }

@@ -21,12 +21,12 @@ fn serve(path: PathBuf, lines: String, go_on: mpsc::Receiver<()>) {
     make_pipe(&path);
     std::thread::spawn(move || {
         let open = || std::fs::File::options().write(true).open(&path).unwrap();
-        let mut whole = open();
-        whole.write_all(lines.as_bytes()).unwrap();
+        let mut first_pipe = open();
+        first_pipe.write_all(lines.as_bytes()).unwrap();
         // Another pipe, before the first one ends: what goes into it is for the second time.
         std::fs::remove_file(&path).unwrap();
         make_pipe(&path);
-        drop(whole);
+        drop(first_pipe);
         let mut halting = open();
         halting.write_all(lines.as_bytes()).unwrap();
         go_on.recv().unwrap();

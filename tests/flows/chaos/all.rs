@@ -121,13 +121,13 @@ async fn endure(
     stage: &Stage,
     servers: &Servers,
     fault: String,
-    what: Fault,
+    kind: Fault,
     random: &mut StdRng,
 ) -> Line {
     println!("{fault}");
     stage.world.gates.take_tally();
     let since = Instant::now();
-    what.happen(stage, servers, random).await;
+    kind.happen(stage, servers, random).await;
     let lasted = since.elapsed();
     let recovery = recovered(stage).await;
     let tally = stage.world.gates.take_tally();

@@ -85,11 +85,11 @@ async fn a_gateway_with_a_wrong_clock_accepts_schedules() {
 
 /// A storage refuses the only worker for its clock, while it is configured to; a counted attempt
 /// would be the last.
-async fn refused_for_its_clock(place: TestStorage, refuse: ChooseFault, hours: i64, told: &str) {
-    let http_proxy = HttpProxy::start(place.endpoint(), NO_FAULT).await;
+async fn refused_for_its_clock(storage: TestStorage, refuse: ChooseFault, hours: i64, told: &str) {
+    let http_proxy = HttpProxy::start(storage.endpoint(), NO_FAULT).await;
     let settings = [("LONGSHORE_EXPORTS__ATTEMPTS", "1".to_owned())];
     let fleet = Fleet::prepare(Backend::Fleet(0), &settings, |_| {}).await;
-    let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&http_proxy.endpoint()));
+    let workspace = WorkspaceFile::new("acme").with_storage(&storage.at(&http_proxy.endpoint()));
     let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
     fleet.import("acme", &[user_records::simple(1, 1)]).await;
     let (mut clocks, mut herd) = (Clocks::build(fleet.directory()), Herd::new(&fleet));

@@ -220,9 +220,9 @@ impl Herd {
 }
 
 impl Shared {
-    fn blame(&self, what: String) {
-        println!("  !! {what}");
-        self.ends.lock().expect("no test panics here").push(what);
+    fn blame(&self, error: String) {
+        println!("  !! {error}");
+        self.ends.lock().expect("no test panics here").push(error);
     }
 
     /// Starts a process whose time has come, and stores how one has ended.

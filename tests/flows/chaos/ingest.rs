@@ -57,7 +57,7 @@ struct Scene {
     gateways: Vec<Api>,
     /// Where the second gateway listens.
     second: String,
-    place: TestStorage,
+    storage: TestStorage,
     workspace: WorkspaceFile,
     users: Arc<Users>,
 }
@@ -77,10 +77,10 @@ impl Scene {
             ("LONGSHORE_WORKER__LEASE_MS", "2000".to_owned()),
         ];
         let mut fleet = Fleet::start(Backend::Fleet(3), &settings).await;
-        let place = TestStorage::s3().await;
+        let storage = TestStorage::s3().await;
         let workspace = WorkspaceFile::new("acme")
             .unlimited()
-            .with_storage(&place)
+            .with_storage(&storage)
             .with("exchange_rates", json!({ "EUR": EUR_RATE }));
         let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
         let second = format!("127.0.0.1:{}", free_port());
@@ -95,7 +95,7 @@ impl Scene {
             until: jiff::Timestamp::now().as_millisecond(),
             some_are_erased: true,
         });
-        Self { fleet, gateways: vec![api, other], second, place, workspace, users }
+        Self { fleet, gateways: vec![api, other], second, storage, workspace, users }
     }
 
     fn clients(&self, scale: &Scale) -> Clients {
@@ -141,7 +141,7 @@ impl Scene {
         let wanted = ExpectedExport { fields: &FIELDS, days, prefix: &prefix };
         let known = self.users.service_ids.len();
         let (mut exported, mut by_id) = (HashSet::new(), HashMap::new());
-        checker::each_user(&self.place, &segment, &wanted, |user| {
+        checker::each_user(&self.storage, &segment, &wanted, |user| {
             let external_id = user["external_id"].as_str();
             let number = number_of(external_id.unwrap_or_else(|| panic!("who is this: {user}")));
             assert!(!self.users.is_erased(number), "{number} is there again: {user}");

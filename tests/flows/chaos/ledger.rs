@@ -178,8 +178,8 @@ fn counts(entries: &Value) -> BTreeMap<String, Count> {
 
 /// An amount with up to six digits behind the point.
 fn millionths(text: &str) -> i64 {
-    let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
-    let digits = format!("{whole}{rest:0<6}");
+    let (integer, rest) = text.split_once('.').unwrap_or((text, ""));
+    let digits = format!("{integer}{rest:0<6}");
     assert!(rest.len() <= 6, "{text} is more exact than millionths");
     digits.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }

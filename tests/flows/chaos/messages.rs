@@ -168,12 +168,12 @@ impl Scene {
 
     /// Waits until so many messages were taken, as long as there come any.
     async fn wait_for_messages(&self, messages: usize) {
-        let (mut most, mut since) = (self.receivers.count(), Instant::now());
+        let (mut received, mut since) = (self.receivers.count(), Instant::now());
         while self.receivers.count() < messages {
-            if self.receivers.count() > most {
-                (most, since) = (self.receivers.count(), Instant::now());
+            if self.receivers.count() > received {
+                (received, since) = (self.receivers.count(), Instant::now());
             }
-            assert!(since.elapsed() < TIMEOUT, "no more than {most} of {messages} come");
+            assert!(since.elapsed() < TIMEOUT, "no more than {received} of {messages} come");
             self.receivers.check();
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

@@ -56,30 +56,32 @@ async fn calls(stage: &Stage, since: Instant) -> Instant {
 }
 
 /// A partition of a topic, where its group continues, and where the log ends.
-struct Place {
-    of: String,
+struct GroupPosition {
+    partition: String,
     next: i64,
     end: i64,
 }
 
 /// Where the groups are; none while that is unknown.
-async fn places(stage: &Stage) -> Result<Vec<Place>, String> {
+async fn positions(stage: &Stage) -> Result<Vec<GroupPosition>, String> {
     let output = stage.world.operator.command(&["log", "status", "--json"]).await;
     let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         return Err(format!("{text}{}", String::from_utf8_lossy(&output.stderr)));
     }
-    let place = |line: &str| -> Result<Place, String> {
+    let position = |line: &str| -> Result<GroupPosition, String> {
         let line: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
         let number = |name: &str| line[name].as_i64().ok_or_else(|| format!("no {name}: {line}"));
-        let of = format!("{} {}", line["topic"], line["partition"]);
-        Ok(Place { of, next: number("next")?, end: number("end")? })
+        let partition = format!("{} {}", line["topic"], line["partition"]);
+        Ok(GroupPosition { partition, next: number("next")?, end: number("end")? })
     };
-    let places = text.lines().map(place).collect::<Result<Vec<_>, String>>()?;
-    // Before 0.2.0, workers kept their places in `exports` in Kafka alone. That they read it shows in
-    // the export that is done.
-    let is_kept = |place: &Place| !place.of.contains("exports") || !has_earlier_workers(stage);
-    Ok(places.into_iter().filter(is_kept).collect())
+    let positions = text.lines().map(position).collect::<Result<Vec<_>, String>>()?;
+    // Before 0.2.0, workers kept their places in `exports` in Kafka alone. That they read it shows
+    // in the export that is done.
+    let is_kept = |position: &GroupPosition| {
+        !position.partition.contains("exports") || !has_earlier_workers(stage)
+    };
+    Ok(positions.into_iter().filter(is_kept).collect())
 }
 
 fn has_earlier_workers(stage: &Stage) -> bool {
@@ -89,18 +91,23 @@ fn has_earlier_workers(stage: &Stage) -> bool {
 async fn lag(stage: &Stage) -> Instant {
     let (since, mut ends) = (Instant::now(), None);
     loop {
-        let why = match places(stage).await {
+        let why = match positions(stage).await {
             Err(why) => why,
-            Ok(places) => {
+            Ok(positions) => {
                 let ends: &Vec<(String, i64)> = ends.get_or_insert_with(|| {
-                    places.iter().map(|place| (place.of.clone(), place.end)).collect()
+                    positions
+                        .iter()
+                        .map(|position| (position.partition.clone(), position.end))
+                        .collect()
                 });
-                let is_behind = |(of, end): &&(String, i64)| {
-                    places.iter().any(|place| place.of == *of && place.next < *end)
+                let is_behind = |(partition, end): &&(String, i64)| {
+                    positions
+                        .iter()
+                        .any(|position| position.partition == *partition && position.next < *end)
                 };
                 match ends.iter().find(is_behind) {
                     None => return Instant::now(),
-                    Some((of, end)) => format!("partition {of} is not at {end} yet"),
+                    Some((partition, end)) => format!("partition {partition} is not at {end} yet"),
                 }
             }
         };

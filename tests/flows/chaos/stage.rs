@@ -59,7 +59,7 @@ pub struct Stage {
     pub clocks: Option<Clocks>,
     workspaces: Vec<WorkspaceFile>,
     segments: Vec<String>,
-    place: TestStorage,
+    storage: TestStorage,
     /// Where exports without own storage are built.
     _objects: TestStorage,
     still: Vec<String>,
@@ -67,13 +67,13 @@ pub struct Stage {
 
 impl Stage {
     pub async fn new(plan: Plan) -> Self {
-        let (place, objects) = (TestStorage::s3().await, TestStorage::s3().await);
+        let (storage, objects) = (TestStorage::s3().await, TestStorage::s3().await);
         let mut settings = plan.settings;
         settings.push(("LONGSHORE_OBJECTS_URL", objects.objects_url()));
         settings.push(("RUST_LOG", "info".to_owned()));
         let fleet = Fleet::prepare(Backend::Fleet(0), &settings, |_| {}).await;
         let taken = Arc::new(Taken::start(fleet.directory().to_owned()).await);
-        let workspaces = vec![own(&place, &taken), WorkspaceFile::new("plain")];
+        let workspaces = vec![own(&storage, &taken), WorkspaceFile::new("plain")];
         let item = |n| json!({ "id": item_id(n), "value": 0 }).to_string();
         fleet.write_file(
             "items.ndjson",
@@ -132,7 +132,7 @@ impl Stage {
             numbers: Numbers::default(),
         };
         let world = Arc::new(world);
-        Self { herd, world, fleet, clocks, workspaces, segments, place, _objects: objects, still }
+        Self { herd, world, fleet, clocks, workspaces, segments, storage, _objects: objects, still }
     }
 
     fn books(&self) -> &Books {
@@ -156,7 +156,7 @@ impl Stage {
         let (prefix, days) = (text(status, "object_prefix"), days_of(status));
         let wanted = ExpectedExport { fields: &["external_id", "email"], days, prefix };
         let mut seen = HashSet::new();
-        let files = checker::each_user(&self.place, &self.segments[OWN], &wanted, |user| {
+        let files = checker::each_user(&self.storage, &self.segments[OWN], &wanted, |user| {
             let id = text(&user, "external_id").to_owned();
             assert!(seen.insert(id), "twice in {prefix}: {user}");
         })
@@ -266,7 +266,7 @@ impl Stage {
         let (known, mut by_id, mut seen) =
             (users.service_ids.len(), HashMap::new(), BTreeSet::new());
         let (mut alone, mut undone) = (books.all_alone(), 0);
-        checker::each_user(&self.place, &self.segments[OWN], &wanted, |user| {
+        checker::each_user(&self.storage, &self.segments[OWN], &wanted, |user| {
             let name = text(&user, "external_id");
             let id: Uuid = text(&user, "service_id").parse().expect("a UUID");
             assert!(seen.insert(name.to_owned()), "{name} is there twice");
@@ -311,7 +311,7 @@ impl Stage {
 }
 
 /// The workspace that all is done in, but for exports without own storage.
-fn own(place: &TestStorage, taken: &Taken) -> WorkspaceFile {
+fn own(storage: &TestStorage, taken: &Taken) -> WorkspaceFile {
     WorkspaceFile::new("acme")
         .permitted(&[
             "users.export.global_control_group",
@@ -322,7 +322,7 @@ fn own(place: &TestStorage, taken: &Taken) -> WorkspaceFile {
             "transactional.send",
         ])
         .unlimited()
-        .with_storage(place)
+        .with_storage(storage)
         .with("exchange_rates", json!({ "EUR": EUR_RATE }))
         .with("email", json!({ "smtp": taken.relay(), "from": "Acme <hello@acme.example>" }))
         .with(

@@ -151,8 +151,8 @@ impl Taken {
         file.seek(SeekFrom::Start(notes.read)).expect("a place in the file");
         file.read_to_string(&mut text).expect("lines are UTF-8");
         // The last may not be whole yet.
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        for line in text[..whole].lines() {
+        let complete_bytes = text.rfind('\n').map_or(0, |end| end + 1);
+        for line in text[..complete_bytes].lines() {
             let line: Value = serde_json::from_str(line).expect("JSON");
             let word = |name: &str| line[name].as_str().expect("a text").to_owned();
             let body = BASE64_STANDARD.decode(word("body")).expect("base64");
@@ -165,7 +165,7 @@ impl Taken {
             let told = Told { id: word("id"), timestamp, signature, body };
             notes.callbacks.entry(word("path")).or_default().push(told);
         }
-        notes.read += whole as u64;
+        notes.read += complete_bytes as u64;
     }
 
     /// Leaves those messages, and those paths of callbacks, that did not come.

@@ -114,12 +114,12 @@ async fn on_request() {
     let recovery = recovered(&stage).await;
     println!("the load runs; an export takes {:.1} s", recovery.export.as_secs_f64());
     stage.world.gates.take_tally();
-    for (what, names, binary) in [
+    for (step, names, binary) in [
         ("upgrade: workers, then gateways", &upwards, this),
         ("rollback: gateways, then workers", &downwards, before.as_path()),
         ("upgrade again", &upwards, this),
     ] {
-        println!("{what}");
+        println!("{step}");
         run(&stage, binary, &["migrate"]).await;
         roll(&stage, names, binary).await;
         load.check();
@@ -128,7 +128,7 @@ async fn on_request() {
             "  {} calls, {} made once more, {} failed {:?}",
             tally.calls, tally.retries, tally.failed, tally.reasons
         );
-        assert_eq!(tally.failed, 0, "{what}: {:?}", tally.reasons);
+        assert_eq!(tally.failed, 0, "{step}: {:?}", tally.reasons);
     }
     load.stop().await;
     println!("the load ends after {:.0} s", begun.elapsed().as_secs_f64());

@@ -1,7 +1,10 @@
 //! What lists print, and how commands check ids.
 
+use serde_json::{Value, json};
+
 use super::{longshore, text};
 use crate::support::fleet::{Backend, Fleet};
+use crate::support::storage::TestStorage;
 use crate::support::workspace::WorkspaceFile;
 
 /// Checked before anything is opened or requested.
@@ -36,12 +39,56 @@ async fn a_wrong_id_is_answered_with_the_form_of_a_right_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn workspaces_show_what_is_configured_without_secrets() {
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let storage = TestStorage::s3().await;
+    let sms = json!({ "url": "https://sms.example.com/send?key=hidden-key" });
+    let files = [
+        WorkspaceFile::new("acme").with("providers", json!({ "sms": sms })),
+        WorkspaceFile::new("beta").with_storage(&storage).with_named_storage("lake", &storage),
+    ];
+    fleet.apply(&files).await;
+    fleet.import("acme", &[r#"{"external_id":"ann"}"#.to_owned()]).await;
+    let listed = fleet.run(&["workspaces", "list", "--json"]).await;
+    let listed: Vec<Value> =
+        listed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let names: Vec<&Value> = listed.iter().map(|listed| &listed["name"]).collect();
+    assert_eq!(names, ["acme", "beta"]);
+    let storages = listed[1]["storages"].as_array().expect("a list").iter();
+    let storages: Vec<_> = storages.map(|found| (&found["name"], &found["is_default"])).collect();
+    assert_eq!(storages, [(&json!("s3"), &json!(true)), (&json!("lake"), &json!(false))]);
+    let after = fleet.run(&["workspaces", "list", "--after", "acme", "--json"]).await;
+    assert_eq!(after.lines().count(), 1, "{after}");
+
+    let shown = fleet.run(&["workspaces", "show", "acme", "--json"]).await;
+    let acme: Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!(acme["channels"], json!({ "providers.sms": "https://sms.example.com" }));
+    assert_eq!((&acme["storages"], &acme["users"]["estimated"]), (&json!([]), &json!(1)));
+    assert_eq!((&acme["segments"], &acme["keys"]), (&json!(1), &json!(["integrator"])));
+    let actor = acme["applied_by"].as_str().expect("an actor");
+    assert!(actor.starts_with("command:") && acme["applied_at"].is_string(), "{acme}");
+    let details = fleet.run(&["workspaces", "show", "acme"]).await;
+    for printed in [&shown, &details] {
+        assert!(printed.contains("sms.example.com") && !printed.contains("hidden"), "{printed}");
+    }
+    let of_beta = fleet.run(&["workspaces", "show", "beta"]).await;
+    for printed in [shown, details, of_beta] {
+        fleet.assert_no_secret_in("workspaces show", &printed);
+    }
+    assert!(!fleet.command(&["workspaces", "show", "nobody"]).await.status.success());
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn lists_are_tables_for_people_and_json_lines_for_programs() {
     let fleet = Fleet::start(Backend::Embedded, &[]).await;
     fleet.apply(&[WorkspaceFile::new("acme")]).await;
-    for (arguments, heading) in
-        [(&["key", "list"][..], "ID"), (&["signing-key", "list"], "ID"), (&["doctor"], "STATE")]
-    {
+    for (arguments, heading) in [
+        (&["key", "list"][..], "ID"),
+        (&["signing-key", "list"], "ID"),
+        (&["workspaces", "list"], "NAME"),
+        (&["doctor"], "STATE"),
+    ] {
         let table = fleet.run(arguments).await;
         assert!(table.starts_with(heading) && table.lines().count() > 1, "{arguments:?}: {table}");
         assert!(!table.contains('\u{1b}'), "a pipe has no colours: {table:?}");
@@ -49,7 +96,7 @@ async fn lists_are_tables_for_people_and_json_lines_for_programs() {
         let json = fleet.run(&[arguments, &["--json"]].concat()).await;
         assert_eq!(json.lines().count() + 1, table.lines().count(), "{arguments:?}: {json}");
         for line in json.lines() {
-            let object: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            let object: Value = serde_json::from_str(line).expect("JSON");
             assert!(object.is_object(), "{arguments:?}: {line}");
         }
     }

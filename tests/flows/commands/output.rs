@@ -100,8 +100,8 @@ catalogs: [{name: towns, fields: [{name: Name, type: string}], items: towns.ndjs
     let damaged = sqlx::query(damage).execute(&mut store).await.expect("an update");
     assert_eq!(damaged.rows_affected(), 1);
     store.close().await.expect("it is closed");
-    let whole = longshore_in(directory.path(), &["catalogs", "items", "towns"]).await;
-    assert_eq!((whole.status.code(), text(&whole.stdout).lines().count()), (Some(1), 3_000));
+    let output = longshore_in(directory.path(), &["catalogs", "items", "towns"]).await;
+    assert_eq!((output.status.code(), text(&output.stdout).lines().count()), (Some(1), 3_000));
     let mut command = process::command(directory.path(), &Default::default());
     command.args(["catalogs", "items", "towns"]).stdout(closed_pipe());
     let output = process::output(command).await;

@@ -37,7 +37,7 @@ async fn a_request_sets_the_subscriptions_of_fifty_users_at_most() {
     world.done(MANY, many(json!([group(0..50), group(0..50)]))).await;
     world.refused(MANY, many(json!([group(0..51)])), 400, "invalid-field").await;
     world.refused(MANY, many(json!([group(0..26), group(26..51)])), 400, "invalid-field").await;
-    let one = |name: &str, count: usize| {
+    let body_with_users = |name: &str, count: usize| {
         let users: Vec<String> = (0..count).map(|n| format!("u{n}@example.com")).collect();
         let mut body = json!({ "subscription_group_id": GROUP });
         body["subscription_state"] = json!("subscribed");
@@ -45,12 +45,14 @@ async fn a_request_sets_the_subscriptions_of_fifty_users_at_most() {
         body
     };
     for name in ["external_id", "email"] {
-        world.done("/subscription/status/set", one(name, 50)).await;
-        world.refused("/subscription/status/set", one(name, 51), 400, "invalid-field").await;
+        world.done("/subscription/status/set", body_with_users(name, 50)).await;
+        world
+            .refused("/subscription/status/set", body_with_users(name, 51), 400, "invalid-field")
+            .await;
     }
-    world.done("/email/status", one("email", 50)).await;
-    world.refused("/email/status", one("email", 51), 400, "invalid-field").await;
-    world.refused("/email/status", one("email", 0), 400, "invalid-field").await;
+    world.done("/email/status", body_with_users("email", 50)).await;
+    world.refused("/email/status", body_with_users("email", 51), 400, "invalid-field").await;
+    world.refused("/email/status", body_with_users("email", 0), 400, "invalid-field").await;
     world.fleet.close().await;
 }
 

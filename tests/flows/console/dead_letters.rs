@@ -1,5 +1,5 @@
-//! Dead letters: listed everywhere and in one workspace, applied and discarded, their payload only for
-//! those who may see users.
+//! Dead letters: listed everywhere and in one workspace, applied and discarded, their payload only
+//! for those who may see users.
 
 use longshore::app::App;
 use serde_json::{Value, json};

@@ -24,7 +24,8 @@ async fn recorded(fleet: &Fleet, metric: &str, is_new: bool) -> u64 {
     execute(fleet, sql, metric).await
 }
 
-/// Moves what was recorded and counted to an hour before. The current minute is then recorded again.
+/// Moves what was recorded and counted to an hour before. The current minute is then recorded
+/// again.
 async fn end_the_hour(fleet: &Fleet) {
     eventually("a minute is recorded", async || recorded(fleet, "dead_letters", false).await > 0)
         .await;

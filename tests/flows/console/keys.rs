@@ -315,7 +315,8 @@ async fn a_declared_key_is_marked_and_can_be_revoked() {
     fleet.close().await;
 }
 
-/// A file can move a secret to another name: the page of the revoked key leads to the key that has it.
+/// A file can move a secret to another name: the page of the revoked key leads to the key that has
+/// it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revoked_key_leads_to_the_key_that_has_its_secret() {
     let fleet = Fleet::start(Backend::Embedded, &console::settings()).await;

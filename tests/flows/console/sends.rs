@@ -1,5 +1,5 @@
-//! Sends on the pages of the console: found, watched, cancelled, their recipients listed; and what a
-//! campaign would send to a user.
+//! Sends on the pages of the console: found, watched, cancelled, their recipients listed; and what
+//! a campaign would send to a user.
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -19,7 +19,7 @@ const MANIFEST: &str = ".manifest.json";
 /// What is there to prove the export: the bytes of each object, by the end of its name.
 async fn proofs(scene: &Scene) -> BTreeMap<&'static str, Vec<u8>> {
     let mut found = BTreeMap::new();
-    let Some(place) = &scene.place else {
+    let Some(storage) = &scene.storage else {
         let objects = scene.fleet.config().objects_url();
         let folder = Path::new(objects.strip_prefix("file://").expect("a folder")).join("exports");
         for export in fs::read_dir(folder).expect("the exports") {
@@ -31,9 +31,9 @@ async fn proofs(scene: &Scene) -> BTreeMap<&'static str, Vec<u8>> {
         }
         return found;
     };
-    for key in place.list().await {
+    for key in storage.list().await {
         if let Some(suffix) = PROOFS.into_iter().find(|suffix| key.ends_with(suffix)) {
-            found.insert(suffix, place.get(&key).await);
+            found.insert(suffix, storage.get(&key).await);
         }
     }
     found
@@ -41,8 +41,8 @@ async fn proofs(scene: &Scene) -> BTreeMap<&'static str, Vec<u8>> {
 
 /// The process ends at `point`, where `written` are all that prove the export; another continues.
 async fn killed_at(backend: Backend, name: &str, own: bool, point: &str, written: &[&str]) {
-    let place = if own { Some(TestStorage::s3().await) } else { None };
-    let mut scene = Scene::new(backend, place, (name, &format!("{point}=kill"))).await;
+    let storage = if own { Some(TestStorage::s3().await) } else { None };
+    let mut scene = Scene::new(backend, storage, (name, &format!("{point}=kill"))).await;
     let accepted = scene.request().await;
     scene.fleet.wait_until_exited(name).await;
     let at_the_kill = proofs(&scene).await;

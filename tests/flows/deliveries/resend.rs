@@ -1,5 +1,7 @@
 //! Deliveries that an operator sends again, or shows.
 
+use serde_json::{Value, json};
+
 use super::*;
 
 /// The receiver is repaired long before the next attempt.
@@ -119,8 +121,16 @@ async fn the_command_sends_all_pending_deliveries(store: TestStore) {
     let lines = installation.printed(&["deliveries", "resend", "--state", "pending"]).await;
     let ids = lines.iter().map(|line| line.split(' ').next().unwrap());
     assert_eq!(ids.collect::<Vec<_>>(), [first.to_string(), second.to_string()]);
-    let refused = installation.run(&["deliveries", "resend", &second.to_string()]).await;
+    let again = ["deliveries", "resend", "--state", "pending", "--json"];
+    let again: Value = serde_json::from_str(&installation.printed(&again).await.concat()).unwrap();
+    let results = again["deliveries"].as_array().unwrap().iter();
+    let results: Vec<_> = results.map(|one| (&one["id"], &one["result"])).collect();
+    let ids = [first, second].map(|id| json!(id));
+    assert_eq!(results, [(&ids[0], &json!("sent_now")), (&ids[1], &json!("waiting"))]);
+    let refused = installation.run(&["deliveries", "resend", &second.to_string(), "--json"]).await;
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let refused: Value = serde_json::from_slice(&refused.stdout).unwrap();
+    assert_eq!((&refused["deliveries"], &refused["failed"][0]["id"]), (&json!([]), &ids[1]));
     assert_eq!(take(app).await.len(), 1, "the second waits for the first");
 }
 

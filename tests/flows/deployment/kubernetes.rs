@@ -70,9 +70,9 @@ fn every_manifest_passes_kubeconform() {
         ("ScaledObject", "longshore-ingest", "maxReplicaCount", "maxReplicas"),
     ];
     let broken = broken.map(|(kind, name, right, wrong)| {
-        let whole = production().find(kind, name).expect(name).to_string();
-        assert!(whole.contains(right), "{whole}");
-        whole.replace(right, wrong)
+        let manifest = production().find(kind, name).expect(name).to_string();
+        assert!(manifest.contains(right), "{manifest}");
+        manifest.replace(right, wrong)
     });
     let broken = file("broken", &broken.join("\n---\n"));
     for version in versions() {

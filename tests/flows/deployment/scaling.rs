@@ -29,12 +29,15 @@ fn each_role_has_a_scaler_and_the_gateway_another() {
     for role in Role::ALL.map(Role::name) {
         let spec = &scaler(role)["spec"];
         assert_eq!(spec["scaleTargetRef"]["name"], format!("longshore-{role}"));
-        let (least, most) =
+        let (min_replicas, max_replicas) =
             (spec["minReplicaCount"].as_u64().unwrap(), spec["maxReplicaCount"].as_u64().unwrap());
         // Never none: who must be started first keeps others waiting.
-        assert!(1 <= least && least < most, "{role}: {least} to {most}");
+        assert!(
+            1 <= min_replicas && min_replicas < max_replicas,
+            "{role}: {min_replicas} to {max_replicas}"
+        );
         assert_eq!(spec["fallback"]["behavior"], "currentReplicasIfHigher", "{role}");
-        assert!(spec["fallback"]["replicas"].as_u64().unwrap() <= most, "{role}");
+        assert!(spec["fallback"]["replicas"].as_u64().unwrap() <= max_replicas, "{role}");
         let down = &spec["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]["scaleDown"];
         assert!(down["stabilizationWindowSeconds"].as_u64().unwrap() >= 300, "{role}");
         names.insert(format!("longshore-{role}"));
@@ -66,8 +69,8 @@ fn kafka_triggers_use_the_consumer_groups() {
     }
     // Workers of batches beyond this have no partition to work on.
     let batches = config.worker.batches_in_flight as u64;
-    let most = scaler("ingest")["spec"]["maxReplicaCount"].as_u64().unwrap();
-    assert_eq!(most, u64::from(config.log.partitions) / batches);
+    let max_replicas = scaler("ingest")["spec"]["maxReplicaCount"].as_u64().unwrap();
+    assert_eq!(max_replicas, u64::from(config.log.partitions) / batches);
 }
 
 /// What waits in the database is asked for by its kinds: each of them by whoever does it.

@@ -1,10 +1,10 @@
-//! Commands that delete ask a person, and never a script. util-linux's `script` is the terminal.
+//! Commands that delete ask a person, and never a script.
 
 use std::fs::File;
 use std::path::Path;
 use std::process::Output;
 
-use crate::support::process::{self, BINARY};
+use crate::support::process;
 
 async fn prepared() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -29,9 +29,8 @@ async fn without_terminal(directory: &Path, arguments: &[&str]) -> Output {
 async fn on_terminal(directory: &Path, arguments: &str, answer: &str) -> Output {
     let typed = directory.join("typed");
     std::fs::write(&typed, answer).unwrap();
-    let mut command = process::program("script", directory, &Default::default());
-    command.args(["--quiet", "--return", "--command", &format!("{BINARY} {arguments}")]);
-    command.arg("/dev/null").env("SHELL", "/bin/sh").stdin(File::open(typed).unwrap());
+    let mut command = process::on_terminal(directory, arguments);
+    command.stdin(File::open(typed).unwrap());
     process::output(command).await
 }
 

@@ -14,8 +14,8 @@ fn to(destination: Option<&str>) -> Value {
     json!({ "fields_to_export": ["email"], "destination": destination })
 }
 
-async fn has_files(place: &TestStorage, prefix: &str) -> bool {
-    place.list().await.iter().any(|key| key.contains(prefix))
+async fn has_files(storage: &TestStorage, prefix: &str) -> bool {
+    storage.list().await.iter().any(|key| key.contains(prefix))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,7 +27,7 @@ async fn exports_go_to_the_destination_of_their_request() {
         .with_named_storage("warehouse", &warehouse)
         .with_named_storage("lake", &lake);
     let (fleet, api) = with_users(Backend::Embedded, workspace, 3, &[]).await;
-    for (destination, place) in [
+    for (destination, storage) in [
         (None, Some(&own)),
         (Some("s3"), Some(&own)),
         (Some("warehouse"), Some(&warehouse)),
@@ -37,11 +37,11 @@ async fn exports_go_to_the_destination_of_their_request() {
         let accepted = api.export(&to(destination)).await;
         let status = api.done(&accepted.prefix).await;
         assert_eq!(status["destination"], json!(destination), "{status}");
-        for storage in [&own, &warehouse, &lake] {
-            let expected = place.is_some_and(|place| std::ptr::eq(place, storage));
-            assert_eq!(has_files(storage, &accepted.prefix).await, expected, "{destination:?}");
+        for other in [&own, &warehouse, &lake] {
+            let expected = storage.is_some_and(|storage| std::ptr::eq(storage, other));
+            assert_eq!(has_files(other, &accepted.prefix).await, expected, "{destination:?}");
         }
-        assert_eq!(accepted.url.is_none(), place.is_some(), "{destination:?}");
+        assert_eq!(accepted.url.is_none(), storage.is_some(), "{destination:?}");
         if let Some(url) = &accepted.url {
             assert_eq!(checker::downloaded(&api.download(url).await).len(), 1);
         }

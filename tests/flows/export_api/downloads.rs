@@ -15,8 +15,8 @@ use crate::support::{eventually, stores, user_records};
 /// after its time; and then the file is gone from the storage, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_life_of_a_download_address() {
-    let (place, proxy) = (TestStorage::s3().await, way_to_s3().await);
-    let settings = [("LONGSHORE_OBJECTS_URL", place.at(&proxy.endpoint()).objects_url())];
+    let (storage, proxy) = (TestStorage::s3().await, way_to_s3().await);
+    let settings = [("LONGSHORE_OBJECTS_URL", storage.at(&proxy.endpoint()).objects_url())];
     let (fleet, api) =
         with_users(Backend::Embedded, WorkspaceFile::new("acme"), 50, &settings).await;
     proxy.set(ProxyMode::Closed);
@@ -59,7 +59,7 @@ async fn the_life_of_a_download_address() {
     stores::execute(&database, "UPDATE export_jobs SET expires_at = 1").await;
     stores::execute(&database, "UPDATE claims SET due_at = 1 WHERE kind = 'export_cleanup'").await;
     api.open(address).await.refuses(403, "expired");
-    eventually("the file is gone", || async { place.list().await.is_empty() }).await;
+    eventually("the file is gone", || async { storage.list().await.is_empty() }).await;
     api.open(address).await.refuses(403, "expired");
     fleet.close().await;
 }

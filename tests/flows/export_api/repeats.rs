@@ -168,7 +168,8 @@ async fn a_repeat_counts_against_the_rate_limit_of_its_users() {
     let third = repeat(&api, &of_segment, "third").await;
     assert_eq!((third.status.as_u16(), &third.body["code"]), (429, &json!("rate-limited")));
     assert_eq!(listed(&api, "").await.len(), 3, "nothing was requested");
-    // The other budget has not changed, and counts the requests that end before their users are known.
+    // The other budget has not changed, and counts the requests that end before their users are
+    // known.
     let unknown = format!("{}-1795249527", uuid::Uuid::nil());
     let before = header(&repeat(&api, &of_group, "of-group").await, "x-ratelimit-remaining");
     let refused = repeat(&api, &unknown, "unknown").await;

@@ -88,14 +88,14 @@ async fn round(fleet: &Fleet, round: usize) {
 /// twice.
 async fn while_users_change(backend: Backend) {
     let _seat = seat().await;
-    let place = TestStorage::s3().await;
-    let proxy = Proxy::to(place.endpoint()).await;
+    let storage = TestStorage::s3().await;
+    let proxy = Proxy::to(storage.endpoint()).await;
     let settings = [
         ("LONGSHORE_EXPORTS__USERS_PER_FILE", "40".to_owned()),
         ("LONGSHORE_EXPORTS__PARTS_IN_FLIGHT", "1".to_owned()),
     ];
     let fleet = Fleet::start(backend, &settings).await;
-    let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
+    let workspace = WorkspaceFile::new("acme").with_storage(&storage.at(&proxy.endpoint()));
     let api = fleet.apply(&[workspace]).await.remove(0);
     // Everybody but those that rounds create.
     let mut records: Vec<String> =
@@ -141,7 +141,7 @@ async fn while_users_change(backend: Backend) {
         prefix: &accepted.prefix,
     };
     let segment = fleet.segment_id("acme").await;
-    let files = checker::own_files(&place, &segment, "zip", &wanted).await;
+    let files = checker::own_files(&storage, &segment, "zip", &wanted).await;
     let users = checker::lines(&files, &wanted);
     checker::check(&users, outcomes, &wanted);
     checker::check_order(&users);

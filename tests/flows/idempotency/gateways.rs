@@ -110,8 +110,8 @@ impl Scene {
         let again = answer(self.request()).await;
         assert_eq!((again.status, &again.body), (first.status, &first.body));
         let log = self.fleet.log().await;
-        let whole = |messages: &[Message]| times(messages.iter()).len() == USERS;
-        let messages = read_all(&log, whole).await;
+        let has_every_user = |messages: &[Message]| times(messages.iter()).len() == USERS;
+        let messages = read_all(&log, has_every_user).await;
         log.close().await;
         self.fleet.applied().await;
         let users = self.api.exported().await;

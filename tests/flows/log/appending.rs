@@ -17,8 +17,8 @@ on_both!(
     a_closed_log_is_unavailable,
 );
 
-async fn the_whole_content_arrives(place: Place) {
-    let log = place.open().await;
+async fn the_whole_content_arrives(test_log: TestLog) {
+    let log = test_log.open().await;
     let sent: Vec<NewMessage> = (0..50u8)
         .map(|n| NewMessage {
             topic: topics::TRACKING,
@@ -40,8 +40,8 @@ async fn the_whole_content_arrives(place: Place) {
     assert!(reader.next(QUIET).await.is_none());
 }
 
-async fn each_group_sees_everything(place: Place) {
-    let log = place.open().await;
+async fn each_group_sees_everything(test_log: TestLog) {
+    let log = test_log.open().await;
     log.append(numbered("a", 20)).await.unwrap();
     for group in ["first", "second"] {
         let mut reader = reader(&log, group).await;
@@ -51,8 +51,8 @@ async fn each_group_sees_everything(place: Place) {
     }
 }
 
-async fn messages_have_a_size_limit(place: Place) {
-    let log = place.open().await;
+async fn messages_have_a_size_limit(test_log: TestLog) {
+    let log = test_log.open().await;
     let mut largest = message("a", vec![]);
     let rest = largest.key.len() + largest.request_id.len();
     largest.payload = vec![7; MAX_MESSAGE_BYTES - rest];
@@ -66,8 +66,8 @@ async fn messages_have_a_size_limit(place: Place) {
     assert!(reader.next(QUIET).await.is_none());
 }
 
-async fn two_thousand_concurrent_appends_are_all_durable(place: Place) {
-    let log = place.open().await;
+async fn two_thousand_concurrent_appends_are_all_durable(test_log: TestLog) {
+    let log = test_log.open().await;
     let mut appends = tokio::task::JoinSet::new();
     for n in 0..2_000 {
         let log = log.clone();
@@ -80,7 +80,7 @@ async fn two_thousand_concurrent_appends_are_all_durable(place: Place) {
     }
     // Dropped as by a process that ends, and opened by another.
     drop(log);
-    let log = place.open().await;
+    let log = test_log.open().await;
     let mut reader = reader(&log, "g").await;
     let got: BTreeSet<usize> =
         take(&mut reader, 2_000).await.iter().map(|m| text(m).parse().unwrap()).collect();
@@ -88,8 +88,8 @@ async fn two_thousand_concurrent_appends_are_all_durable(place: Place) {
     assert!(reader.next(QUIET).await.is_none());
 }
 
-async fn a_closed_log_is_unavailable(place: Place) {
-    let log = place.open().await;
+async fn a_closed_log_is_unavailable(test_log: TestLog) {
+    let log = test_log.open().await;
     log.append(numbered("a", 1)).await.unwrap();
     log.close().await;
     let error = log.append(numbered("a", 1)).await.unwrap_err();
@@ -98,18 +98,18 @@ async fn a_closed_log_is_unavailable(place: Place) {
 
 #[tokio::test]
 async fn the_partition_count_of_an_embedded_log_stays() {
-    let mut place = Place::embedded();
-    place.open().await.close().await;
-    place.config.log.partitions = 8;
-    let error = longshore::app::open_log(&place.config).await.err().unwrap().to_string();
+    let mut test_log = TestLog::embedded();
+    test_log.open().await.close().await;
+    test_log.config.log.partitions = 8;
+    let error = longshore::app::open_log(&test_log.config).await.err().unwrap().to_string();
     assert!(error.contains("log.partitions is 8") && error.contains("with 4"), "{error}");
 }
 
 #[tokio::test]
 async fn consumed_messages_of_an_embedded_log_are_trimmed() {
-    let mut place = Place::embedded();
-    place.config.log.keep_days = 0;
-    let log = place.open().await;
+    let mut test_log = TestLog::embedded();
+    test_log.config.log.keep_days = 0;
+    let log = test_log.open().await;
     log.append(numbered("a", 10)).await.unwrap();
     let mut slow = reader(&log, "slow").await;
     take(&mut slow, 4).await;
@@ -120,9 +120,9 @@ async fn consumed_messages_of_an_embedded_log_are_trimmed() {
     log.close().await;
 
     // Trimming is looked for at the start: what both are done with goes, soon.
-    let log = place.open().await;
+    let log = test_log.open().await;
     let begun = Instant::now();
-    let file = format!("sqlite://{}", place.config.data.join("log.db").display());
+    let file = format!("sqlite://{}", test_log.config.data.join("log.db").display());
     let mut file = sqlx::SqliteConnection::connect(&file).await.unwrap();
     let mut kept = 10;
     while kept != 6 {

@@ -117,9 +117,9 @@ impl Handler for Tally {
     }
 
     fn split(&self, message: &Message) -> Vec<Message> {
-        let whole = text(message);
+        let payload = text(message);
         let part = |part: &str| Message { payload: part.into(), ..message.clone() };
-        whole.split(" & ").map(part).collect()
+        payload.split(" & ").map(part).collect()
     }
 
     fn join(&self, parts: &[&Message]) -> Message {
@@ -169,8 +169,8 @@ fn options() -> Options {
     }
 }
 
-async fn prepared(place: Place) -> Installation {
-    let installation = Installation::new(place).await;
+async fn prepared(test_log: TestLog) -> Installation {
+    let installation = Installation::new(test_log).await;
     let sql = "CREATE TABLE tally (payload TEXT PRIMARY KEY, n BIGINT NOT NULL)";
     on_pool!(&installation.test.store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
     installation
@@ -204,8 +204,8 @@ async fn notes(store: &Store) -> i64 {
 
 async fn next(store: &Store, partition: i32) -> i64 {
     let mut tx = store.snapshot().await.unwrap();
-    let place = offsets::position(&mut tx, GROUP, topics::TRACKING, partition).await.unwrap();
-    place.map_or(0, |place| place.next)
+    let position = offsets::position(&mut tx, GROUP, topics::TRACKING, partition).await.unwrap();
+    position.map_or(0, |position| position.next)
 }
 
 struct Running {
@@ -234,10 +234,10 @@ impl Running {
     }
 }
 
-async fn all_is_applied_once_by_several_runners(place: Place) {
-    let installation = prepared(place).await;
+async fn all_is_applied_once_by_several_runners(test_log: TestLog) {
+    let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
-    let config = &installation.place.config;
+    let config = &installation.test_log.config;
     let first = Running::start(config, Tally::default()).await;
     for partition in 0..4 {
         log.append(tracked(partition, 0, 200)).await.unwrap();
@@ -263,15 +263,15 @@ async fn all_is_applied_once_by_several_runners(place: Place) {
     log.close().await;
 }
 
-async fn a_refused_message_is_found_and_buried_with_the_offset(place: Place) {
-    let installation = prepared(place).await;
+async fn a_refused_message_is_found_and_buried_with_the_offset(test_log: TestLog) {
+    let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
     let mut messages = tracked(0, 0, 40);
     messages[13] = tracking(0, "refuse it");
     messages[14] = tracking(0, "panic");
     log.append(messages).await.unwrap();
     let handler = Tally::default();
-    let running = Running::start(&installation.place.config, handler.clone()).await;
+    let running = Running::start(&installation.test_log.config, handler.clone()).await;
     let applied = until_applied(&store, 38).await;
     assert!(!applied.contains_key("0/refuse it"), "{applied:?}");
     eventually("the offset is at the end", async || next(&store, 0).await == 40).await;
@@ -295,27 +295,27 @@ async fn a_refused_message_is_found_and_buried_with_the_offset(place: Place) {
     log.close().await;
 }
 
-async fn unfinished_messages_are_applied_after_a_restart(place: Place) {
-    let installation = prepared(place).await;
+async fn unfinished_messages_are_applied_after_a_restart(test_log: TestLog) {
+    let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
     log.append(vec![tracking(0, "fail"), tracking(0, "behind")]).await.unwrap();
     let handler = Tally::default();
-    let running = Running::start(&installation.place.config, handler.clone()).await;
+    let running = Running::start(&installation.test_log.config, handler.clone()).await;
     eventually("it is tried", async || handler.begun.load(Ordering::SeqCst) >= 2).await;
     running.stop().await;
     assert_eq!((next(&store, 0).await, notes(&store).await), (0, 0), "a clean end");
 
     handler.healed.store(true, Ordering::SeqCst);
-    let running = Running::start(&installation.place.config, handler).await;
+    let running = Running::start(&installation.test_log.config, handler).await;
     until_applied(&store, 2).await;
     running.stop().await;
     log.close().await;
 }
 
-async fn stopped_partitions_are_reported_and_resume_after_a_reset(place: Place) {
-    let installation = prepared(place).await;
+async fn stopped_partitions_are_reported_and_resume_after_a_reset(test_log: TestLog) {
+    let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
-    let running = Running::start(&installation.place.config, Tally::default()).await;
+    let running = Running::start(&installation.test_log.config, Tally::default()).await;
     log.append(tracked(1, 0, 3)).await.unwrap();
     until_applied(&store, 3).await;
     running.stop().await;
@@ -325,7 +325,7 @@ async fn stopped_partitions_are_reported_and_resume_after_a_reset(place: Place) 
     log.append(tracked(2, 0, 3)).await.unwrap();
 
     let metrics = telemetry::metrics::recorder::install().unwrap();
-    let running = Running::start(&installation.place.config, Tally::default()).await;
+    let running = Running::start(&installation.test_log.config, Tally::default()).await;
     until_applied(&store, 6).await;
     eventually("it is told", async || {
         let notices = running.app.health_warnings.all().join("\n");
@@ -348,11 +348,11 @@ async fn stopped_partitions_are_reported_and_resume_after_a_reset(place: Place) 
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_partitions_are_reported() {
     let proxy = Proxy::to_kafka(&servers::kafka()).await;
-    let mut installation = prepared(Place::kafka()).await;
-    installation.place.config.log.url = format!("kafka://{}", proxy.address());
+    let mut installation = prepared(TestLog::kafka()).await;
+    installation.test_log.config.log.url = format!("kafka://{}", proxy.address());
     let metrics = telemetry::metrics::recorder::install().unwrap();
     proxy.set(ProxyMode::WithoutOffsetsOf(2));
-    let running = Running::start(&installation.place.config, Tally::default()).await;
+    let running = Running::start(&installation.test_log.config, Tally::default()).await;
     eventually("it alone is told", async || {
         let notices = running.app.health_warnings.all();
         notices.len() == 1 && notices[0].contains("partition 2 of tracking waits")
@@ -364,16 +364,16 @@ async fn waiting_partitions_are_reported() {
     running.stop().await;
 }
 
-async fn a_reset_to_the_same_offset_is_one(place: Place) {
-    let installation = prepared(place).await;
+async fn a_reset_to_the_same_offset_is_one(test_log: TestLog) {
+    let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
-    let running = Running::start(&installation.place.config, Tally::default()).await;
+    let running = Running::start(&installation.test_log.config, Tally::default()).await;
     log.append(tracked(1, 0, 3)).await.unwrap();
     until_applied(&store, 3).await;
     running.stop().await;
     let sql = "UPDATE log_offsets SET next = 5 WHERE partition = 1";
     on_pool!(&store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
-    let running = Running::start(&installation.place.config, Tally::default()).await;
+    let running = Running::start(&installation.test_log.config, Tally::default()).await;
     eventually("it is told", async || !running.app.health_warnings.all().is_empty()).await;
     // The log has the offset by now, but what lies before it was never applied.
     log.append(tracked(1, 3, 5)).await.unwrap();
@@ -391,14 +391,14 @@ async fn a_reset_to_the_same_offset_is_one(place: Place) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_whose_response_is_lost_is_not_repeated() {
-    let mut installation = prepared(Place::kafka()).await;
+    let mut installation = prepared(TestLog::kafka()).await;
     let (store, log) = installation.open().await;
-    let address = installation.place.config.database.url.clone().unwrap();
+    let address = installation.test_log.config.database.url.clone().unwrap();
     let (address, lost) = losing_the_commit_of("tally", address.expose_secret()).await;
-    installation.place.config.database.url = Some(address.into());
+    installation.test_log.config.database.url = Some(address.into());
     log.append(tracked(0, 0, 10)).await.unwrap();
     let handler = Tally::default();
-    let running = Running::start(&installation.place.config, handler.clone()).await;
+    let running = Running::start(&installation.test_log.config, handler.clone()).await;
     until_applied(&store, 10).await;
     assert!(lost.load(Ordering::SeqCst), "the commit was answered");
     log.append(tracked(0, 10, 10)).await.unwrap();
@@ -409,9 +409,9 @@ async fn a_commit_whose_response_is_lost_is_not_repeated() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_letter_whose_commit_response_is_lost_is_applied() {
-    let installation = prepared(Place::kafka()).await;
+    let installation = prepared(TestLog::kafka()).await;
     let (store, log) = installation.open().await;
-    let config = &installation.place.config;
+    let config = &installation.test_log.config;
     log.append(vec![tracking(0, "refuse"), tracking(0, "refuse it & panic")]).await.unwrap();
     let handler = Tally::default();
     let running = Running::start(config, handler.clone()).await;
@@ -438,9 +438,9 @@ async fn a_dead_letter_whose_commit_response_is_lost_is_applied() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_manage_dead_letters_of_a_running_process() {
-    let installation = prepared(Place::embedded()).await;
+    let installation = prepared(TestLog::embedded()).await;
     assert!(longshore(&installation, &["migrate"]).await.0);
-    let running = Running::start(&installation.place.config, Tally::default()).await;
+    let running = Running::start(&installation.test_log.config, Tally::default()).await;
     let messages = ["refuse 1", "refuse 2"].map(|payload| tracking(0, payload));
     running.app.log.append(messages.into()).await.unwrap();
     eventually("both are dead letters", async || buried(&running.app.store).await.len() == 2).await;
@@ -477,10 +477,10 @@ async fn commands_manage_dead_letters_of_a_running_process() {
 /// A recreated log assigns the same places again.
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_letters_of_a_former_log_are_distinct() {
-    let installation = prepared(Place::embedded()).await;
+    let installation = prepared(TestLog::embedded()).await;
     assert!(longshore(&installation, &["migrate"]).await.0);
     for (buried_before, payload) in [(0, "refuse 1"), (1, "refuse 2")] {
-        let running = Running::start(&installation.place.config, Tally::default()).await;
+        let running = Running::start(&installation.test_log.config, Tally::default()).await;
         running.app.log.append(vec![tracking(0, payload)]).await.unwrap();
         if buried_before > 0 {
             let reset = ["log", "reset", "--topic", "tracking", "--partition", "0"];
@@ -494,7 +494,7 @@ async fn dead_letters_of_a_former_log_are_distinct() {
         assert_eq!(buried(store).await[buried_before].position, 0);
         running.stop().await;
         for file in ["log.db", "log.db-wal", "log.db-shm"] {
-            let _ = std::fs::remove_file(installation.place.config.data.join(file));
+            let _ = std::fs::remove_file(installation.test_log.config.data.join(file));
         }
     }
 }

@@ -62,14 +62,14 @@ async fn advance(store: &Store, batch: &Batch) -> bool {
     moved.unwrap()
 }
 
-async fn place(store: &Store, partition: i32) -> Offset {
+async fn position(store: &Store, partition: i32) -> Offset {
     let mut tx = store.snapshot().await.unwrap();
     offsets::position(&mut tx, GROUP, topics::TRACKING, partition).await.unwrap().expect("a row")
 }
 
-async fn put(store: &Store, place: &Offset) {
+async fn put(store: &Store, offset: &Offset) {
     let mut tx = store.write().await.unwrap();
-    assert!(offsets::reset(&mut tx, topics::TRACKING, place).await.unwrap());
+    assert!(offsets::reset(&mut tx, topics::TRACKING, offset).await.unwrap());
     tx.commit().await.unwrap();
 }
 
@@ -81,8 +81,8 @@ fn numbers(range: std::ops::Range<usize>) -> Vec<String> {
     range.map(|n| n.to_string()).collect()
 }
 
-async fn each_partition_has_one_batch_in_progress(place: Place) {
-    let installation = Installation::new(place).await;
+async fn each_partition_has_one_batch_in_progress(test_log: TestLog) {
+    let installation = Installation::new(test_log).await;
     let (store, log) = installation.open().await;
     for partition in 0..3 {
         log.append(tracked(partition, 0, 25)).await.unwrap();
@@ -126,8 +126,8 @@ async fn each_partition_has_one_batch_in_progress(place: Place) {
     log.close().await;
 }
 
-async fn batches_end_at_their_limits(place: Place) {
-    let installation = Installation::new(place).await;
+async fn batches_end_at_their_limits(test_log: TestLog) {
+    let installation = Installation::new(test_log).await;
     let (store, log) = installation.open().await;
     let large = |n: u8| tracking(0, vec![n; 300_000]);
     log.append((0..5).map(large).collect()).await.unwrap();
@@ -145,8 +145,8 @@ async fn batches_end_at_their_limits(place: Place) {
     log.close().await;
 }
 
-async fn offsets_are_read_from_the_store(place: Place) {
-    let installation = Installation::new(place).await;
+async fn offsets_are_read_from_the_store(test_log: TestLog) {
+    let installation = Installation::new(test_log).await;
     let (store, log) = installation.open().await;
     log.append(tracked(0, 0, 30)).await.unwrap();
     // Said to be done, and committed to the log, but not in the store.
@@ -172,18 +172,32 @@ async fn offsets_are_read_from_the_store(place: Place) {
     log.close().await;
 }
 
-/// Applies batches as the guard lets it, until it goes with one in hand; what it applied goes
-/// into `applied`.
-fn apply(log: &Log, store: &Store, applied: &Arc<Mutex<Vec<(i32, String)>>>) -> CancellationToken {
+/// Applies batches in the background.
+struct Applying {
+    /// It goes with a batch in hand.
+    stop: CancellationToken,
+    status: Arc<Mutex<ConsumerStatus>>,
+}
+
+impl Applying {
+    fn has_partitions(&self) -> bool {
+        let status = self.status.lock().unwrap();
+        !status.partitions(0).is_empty() || !status.waiting().is_empty()
+    }
+}
+
+/// Applies batches as the guard lets it; what it applied goes into `applied`.
+fn apply(log: &Log, store: &Store, applied: &Arc<Mutex<Vec<(i32, String)>>>) -> Applying {
     let (log, store, applied) = (log.clone(), store.clone(), applied.clone());
-    let stop = CancellationToken::new();
-    let stopped = stop.clone();
+    let limits = Limits { messages: 3, ..LIMITS };
+    let (mut consumer, status) = batches(&log, &store, limits);
+    let (stop, status) = (CancellationToken::new(), Arc::new(Mutex::new(status)));
+    let applying = Applying { stop: stop.clone(), status: status.clone() };
     tokio::spawn(async move {
-        let (mut consumer, _) = batches(&log, &store, Limits { messages: 3, ..LIMITS });
         loop {
             let (batch, ack) = next_batch(&mut consumer).await;
             tokio::time::sleep(Duration::from_millis(20)).await;
-            if stopped.is_cancelled() {
+            if stop.is_cancelled() {
                 return;
             }
             if advance(&store, &batch).await {
@@ -192,15 +206,17 @@ fn apply(log: &Log, store: &Store, applied: &Arc<Mutex<Vec<(i32, String)>>>) -> 
                 ack.done();
             } else {
                 drop((ack, consumer));
-                consumer = batches(&log, &store, Limits { messages: 3, ..LIMITS }).0;
+                let (again, its_status) = batches(&log, &store, limits);
+                consumer = again;
+                *status.lock().unwrap() = its_status;
             }
         }
     });
-    stop
+    applying
 }
 
-async fn partitions_that_move_are_applied_once(place: Place) {
-    let installation = Installation::new(place).await;
+async fn partitions_that_move_are_applied_once(test_log: TestLog) {
+    let installation = Installation::new(test_log).await;
     let (store, log) = installation.open().await;
     let applied = Arc::default();
     let first = apply(&log, &store, &applied);
@@ -209,23 +225,27 @@ async fn partitions_that_move_are_applied_once(place: Place) {
     }
     eventually("it works", async || applied.lock().unwrap().len() >= 12).await;
     let others = [apply(&log, &store, &applied), apply(&log, &store, &applied)];
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    first.cancel();
+    eventually("partitions move", async || others.iter().any(Applying::has_partitions)).await;
+    first.stop.cancel();
     for partition in 0..4 {
         log.append(tracked(partition, 60, 60)).await.unwrap();
     }
     eventually("all are applied", async || applied.lock().unwrap().len() >= 480).await;
-    tokio::time::sleep(QUIET).await;
-    others.iter().for_each(CancellationToken::cancel);
-    let mut of: BTreeMap<i32, Vec<String>> = BTreeMap::new();
-    for (partition, text) in applied.lock().unwrap().drain(..) {
-        of.entry(partition).or_default().push(text);
+    // What is applied again would come before these.
+    for partition in 0..4 {
+        log.append(tracked(partition, 120, 1)).await.unwrap();
     }
-    assert_eq!(of, (0..4).map(|partition| (partition, numbers(0..120))).collect());
+    eventually("the last are applied", async || applied.lock().unwrap().len() >= 484).await;
+    others.iter().for_each(|other| other.stop.cancel());
+    let mut by_partition: BTreeMap<i32, Vec<String>> = BTreeMap::new();
+    for (partition, text) in applied.lock().unwrap().drain(..) {
+        by_partition.entry(partition).or_default().push(text);
+    }
+    assert_eq!(by_partition, (0..4).map(|partition| (partition, numbers(0..121))).collect());
 }
 
-async fn revoking_a_partition_waits_for_its_batch(place: Place) {
-    let installation = Installation::new(place).await;
+async fn revoking_a_partition_waits_for_its_batch(test_log: TestLog) {
+    let installation = Installation::new(test_log).await;
     let (store, log) = installation.open().await;
     for partition in 0..4 {
         log.append(tracked(partition, 0, 20)).await.unwrap();
@@ -271,13 +291,13 @@ fn reason(status: &PartitionStatus) -> &str {
     reason
 }
 
-async fn an_offset_out_of_range_stops_only_its_partition(place: Place) {
-    let installation = Installation::new(place).await;
+async fn an_offset_out_of_range_stops_only_its_partition(test_log: TestLog) {
+    let installation = Installation::new(test_log).await;
     let (store, log) = installation.open().await;
     let (consumer, statuses) = batches(&log, &store, LIMITS);
     eventually("the partitions are known", async || statuses.partitions(0).len() == 4).await;
     drop(consumer);
-    let own = self::place(&store, 2).await;
+    let own = self::position(&store, 2).await;
     put(&store, &Offset { next: 1000, ..own.clone() }).await;
     for partition in 0..4 {
         log.append(tracked(partition, 0, 5)).await.unwrap();
@@ -296,7 +316,7 @@ async fn an_offset_out_of_range_stops_only_its_partition(place: Place) {
     let text = reason(&stopped[0]);
     assert!(text.contains("partition 2") && text.contains("offset 1000"), "{text}");
     assert!(text.contains("the log ends at 5"), "{text}");
-    assert_eq!(self::place(&store, 2).await.next, 1000, "nothing was reset silently");
+    assert_eq!(self::position(&store, 2).await.next, 1000, "nothing was reset silently");
     drop(consumer);
 
     put(&store, &Offset { next: 3, ..own }).await;
@@ -315,8 +335,8 @@ async fn an_offset_out_of_range_stops_only_its_partition(place: Place) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_partition_that_cannot_be_read_holds_up_no_other() {
     let proxy = Proxy::to_kafka(&servers::kafka()).await;
-    let mut installation = Installation::new(Place::kafka()).await;
-    installation.place.config.log.url = format!("kafka://{}", proxy.address());
+    let mut installation = Installation::new(TestLog::kafka()).await;
+    installation.test_log.config.log.url = format!("kafka://{}", proxy.address());
     let (store, log) = installation.open().await;
     for partition in 0..4 {
         log.append(tracked(partition, 0, 5)).await.unwrap();

@@ -11,24 +11,24 @@ use crate::support::stores::TestStore;
 
 /// A store and a log of their own: SQLite with the embedded log, PostgreSQL with Kafka.
 pub struct Installation {
-    pub place: Place,
+    pub test_log: TestLog,
     pub test: TestStore,
 }
 
 impl Installation {
-    pub async fn new(mut place: Place) -> Self {
-        let test = match place.config.log.url.as_str() {
+    pub async fn new(mut test_log: TestLog) -> Self {
+        let test = match test_log.config.log.url.as_str() {
             "embedded" => TestStore::sqlite().await,
             _ => TestStore::postgres().await,
         };
-        place.config = Config { log: place.config.log, ..test.config.clone() };
-        place.open().await.close().await;
-        Self { place, test }
+        test_log.config = Config { log: test_log.config.log, ..test.config.clone() };
+        test_log.open().await.close().await;
+        Self { test_log, test }
     }
 
     /// The settings as a process is given them.
     pub fn environment(&self) -> BTreeMap<String, String> {
-        let log = &self.place.config.log;
+        let log = &self.test_log.config.log;
         let mut environment = self.test.environment();
         let own = [
             ("LONGSHORE_LOG_URL", log.url.clone()),
@@ -41,8 +41,8 @@ impl Installation {
 
     /// As a process that starts does.
     pub async fn open(&self) -> (Store, Log) {
-        let log = longshore::app::open_log(&self.place.config).await.unwrap();
-        (longshore::app::connect(&self.place.config).await.unwrap(), log)
+        let log = longshore::app::open_log(&self.test_log.config).await.unwrap();
+        (longshore::app::connect(&self.test_log.config).await.unwrap(), log)
     }
 }
 

@@ -11,10 +11,10 @@ use crate::support::stores::TestStore;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn appends_without_a_broker_time_out() {
-    let mut place = Place::kafka();
-    place.config.log.url = "kafka://127.0.0.1:9".into();
-    place.config.log.append_timeout_ms = 800;
-    let log = longshore::app::open_log(&place.config).await.unwrap();
+    let mut test_log = TestLog::kafka();
+    test_log.config.log.url = "kafka://127.0.0.1:9".into();
+    test_log.config.log.append_timeout_ms = 800;
+    let log = longshore::app::open_log(&test_log.config).await.unwrap();
     let begun = Instant::now();
     let error = log.append(numbered("a", 3)).await.unwrap_err();
     assert!(matches!(error, LogError::Unavailable(_)), "{error}");
@@ -31,8 +31,8 @@ async fn appends_without_a_broker_time_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_an_existing_topic_has_offsets() {
-    let mut place = Place::kafka();
-    let log = longshore::app::open_log(&place.config).await.unwrap();
+    let mut test_log = TestLog::kafka();
+    let log = longshore::app::open_log(&test_log.config).await.unwrap();
     for _ in 0..2 {
         let error = log.topic_offsets(topics::TRACKING).await.unwrap_err();
         assert!(error.to_string().contains("longshore migrate"), "{error}");
@@ -48,22 +48,22 @@ async fn only_an_existing_topic_has_offsets() {
     })
     .await;
     // A missing partition is an error, too.
-    place.config.log.partitions = 5;
-    let log = longshore::app::open_log(&place.config).await.unwrap();
+    test_log.config.log.partitions = 5;
+    let log = longshore::app::open_log(&test_log.config).await.unwrap();
     let error = log.topic_offsets(topics::TRACKING).await.unwrap_err();
     assert!(matches!(error, LogError::Unavailable(_)), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_check_reports_topic_differences() {
-    let mut place = Place::kafka();
-    let log = longshore::app::open_log(&place.config).await.unwrap();
+    let mut test_log = TestLog::kafka();
+    let log = longshore::app::open_log(&test_log.config).await.unwrap();
     let lines = log.check().await.unwrap().join("\n");
     assert!(lines.contains("does not exist: run `longshore migrate`"), "{lines}");
 
     // With fewer brokers than requested replicas, fewer are created, and a message reports it.
-    place.config.log.replication = 3;
-    let log = place.open().await;
+    test_log.config.log.replication = 3;
+    let log = test_log.open().await;
     let note = log.create_topics().await.unwrap().expect("a note");
     assert!(note.contains("log.replication is 3, and the cluster has 1 broker:"), "{note}");
     let lines = log.check().await.unwrap();
@@ -73,25 +73,25 @@ async fn the_check_reports_topic_differences() {
         assert!(line.contains("set log.replication to 1"), "{lines:?}");
     }
 
-    place.config.log.replication = 1;
-    assert!(place.open().await.check().await.unwrap().is_empty());
-    place.config.log.partitions = 5;
-    let lines = place.open().await.check().await.unwrap().join("\n");
+    test_log.config.log.replication = 1;
+    assert!(test_log.open().await.check().await.unwrap().is_empty());
+    test_log.config.log.partitions = 5;
+    let lines = test_log.open().await.check().await.unwrap().join("\n");
     assert!(lines.contains("has 4 partitions and log.partitions is 5"), "{lines}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_check_suggests_tls_and_sasl_settings() {
-    let mut place = Place::kafka();
+    let mut test_log = TestLog::kafka();
     for (name, value) in [
         ("security.protocol", "SASL_PLAINTEXT"),
         ("sasl.mechanism", "PLAIN"),
         ("sasl.username", "somebody"),
         ("sasl.password", "hidden"),
     ] {
-        place.config.log.kafka.insert(name.into(), value.into());
+        test_log.config.log.kafka.insert(name.into(), value.into());
     }
-    let error = longshore::app::open_log(&place.config)
+    let error = longshore::app::open_log(&test_log.config)
         .await
         .unwrap()
         .check()
@@ -103,17 +103,17 @@ async fn the_check_suggests_tls_and_sasl_settings() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_property_is_refused() {
-    let mut place = Place::kafka();
-    place.config.log.kafka.insert("no.such.property".into(), "secret".into());
-    let error = longshore::app::open_log(&place.config).await.err().unwrap();
+    let mut test_log = TestLog::kafka();
+    test_log.config.log.kafka.insert("no.such.property".into(), "secret".into());
+    let error = longshore::app::open_log(&test_log.config).await.err().unwrap();
     assert!(matches!(&error, LogError::Settings(text) if text.contains("no.such.property")));
     assert!(!error.to_string().contains("secret"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consumer_waits_for_its_topic() {
-    let place = Place::kafka();
-    let log = longshore::app::open_log(&place.config).await.unwrap();
+    let test_log = TestLog::kafka();
+    let log = longshore::app::open_log(&test_log.config).await.unwrap();
     let store = TestStore::sqlite().await;
     let limits = Limits { messages: 1, bytes: 1, in_flight: 1 };
     let (mut consumer, _) = log.batches("g", topics::TRACKING, &store.store, limits).unwrap();

@@ -37,14 +37,14 @@ async fn earliest(log: &Log, topic: Topic) -> Vec<i64> {
 }
 
 /// Trims for the group `g`.
-async fn trimmed(log: &Log, topic: Topic, places: &[Offset], before: i64) -> u64 {
-    led(async || log.trim("g", topic, places, before).await).await
+async fn trimmed(log: &Log, topic: Topic, offsets: &[Offset], before: i64) -> u64 {
+    led(async || log.trim("g", topic, offsets, before).await).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn old_applied_messages_are_trimmed() {
-    let place = Place::kafka();
-    let log = place.open().await;
+    let test_log = TestLog::kafka();
+    let log = test_log.open().await;
     log.append(tracked(1, 0, 10)).await.unwrap();
     let applied = Offset {
         consumer_group: "g".into(),
@@ -75,8 +75,8 @@ async fn old_applied_messages_are_trimmed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unapplied_messages_are_not_trimmed() {
-    let place = Place::kafka();
-    let log = place.open().await;
+    let test_log = TestLog::kafka();
+    let log = test_log.open().await;
     log.append(tracked(1, 0, 10)).await.unwrap();
     let mut done = reader(&log, "g").await;
     take(&mut done, 10).await;
@@ -92,7 +92,7 @@ async fn unapplied_messages_are_not_trimmed() {
     };
     // A store of before, of a topic before it was recreated, of another group, and one that is
     // ahead of a log which was put back to an older state.
-    for (places, gone) in [
+    for (offsets, gone) in [
         (vec![], 0),
         (vec![at("g", "another", 10)], 0),
         (vec![at("other", &id, 10)], 0),
@@ -100,8 +100,8 @@ async fn unapplied_messages_are_not_trimmed() {
         (vec![at("g", &id, 3)], 3),
         (vec![at("g", &id, 10)], 10),
     ] {
-        trimmed(&log, topics::TRACKING, &places, LATER).await;
-        assert_eq!(earliest(&log, topics::TRACKING).await, [0, gone, 0, 0], "{places:?}");
+        trimmed(&log, topics::TRACKING, &offsets, LATER).await;
+        assert_eq!(earliest(&log, topics::TRACKING).await, [0, gone, 0, 0], "{offsets:?}");
     }
     log.close().await;
 }

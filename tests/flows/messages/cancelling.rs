@@ -108,8 +108,8 @@ async fn show(sending: &Sending, dispatch: &str) -> Value {
     serde_json::from_str(&shown).expect("JSON")
 }
 
-/// Everybody who got a message is shown, either as sent or with the reason why that is unknown: once
-/// its send is in the state `end`, which gives messages the outcome `given_up`.
+/// Everybody who got a message is shown, either as sent or with the reason why that is unknown:
+/// once its send is in the state `end`, which gives messages the outcome `given_up`.
 async fn check_uncertain(sending: &Sending, dispatch: &str, end: &str, given_up: &str) {
     eventually(&format!("it is {end}"), || async { show(sending, dispatch).await["state"] == end })
         .await;

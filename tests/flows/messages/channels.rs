@@ -48,7 +48,7 @@ fn patient(config: &mut Config) {
 }
 
 struct World {
-    place: Installation,
+    installation: Installation,
     settings: Settings,
 }
 
@@ -62,14 +62,15 @@ impl World {
             patient(config);
             change(config);
         };
-        let place = Installation::open(store, WORKSPACE, config).await;
-        let declared = settings::find(&place.app, place.workspace).await.expect("settings");
+        let installation = Installation::open(store, WORKSPACE, config).await;
+        let declared =
+            settings::find(&installation.app, installation.workspace).await.expect("settings");
         let webhooks = declared.webhooks.clone();
-        Self { place, settings: Settings { webhooks, ..Settings::default() } }
+        Self { installation, settings: Settings { webhooks, ..Settings::default() } }
     }
 
     fn app(&self) -> &App {
-        &self.place.app
+        &self.installation.app
     }
 
     /// Emails go to the relay at this address.
@@ -119,7 +120,7 @@ impl Message {
 
     fn outgoing<'a>(&'a self, world: &'a World) -> Outgoing<'a> {
         Outgoing {
-            workspace_id: world.place.workspace,
+            workspace_id: world.installation.workspace,
             settings: &world.settings,
             id: self.id,
             recipient: &self.recipient,

@@ -67,33 +67,37 @@ async fn named_users_get_a_message_each(world: World) {
     let left_out = LeftOut { unknown: 1, not_in_audience: 1, ..LeftOut::default() };
     assert_eq!(listed.left_out, left_out);
     let id = listed.id.simple().to_string();
-    let shown = world.place.printed(&["dispatches", "show", &id]).await;
+    let shown = world.installation.printed(&["dispatches", "show", &id]).await;
     let shown_as = |line: &String| {
         line.starts_with("left out ") && line.ends_with(" unknown 1, not_in_audience 1")
     };
     assert!(shown.iter().any(shown_as), "{shown:?}");
-    let shown = world.place.printed(&["console-log", "--json"]).await;
+    let shown = world.installation.printed(&["console-log", "--json"]).await;
     let record: Value = serde_json::from_str(&shown[0]).unwrap();
     assert_eq!((shown.len(), record["segment_id"].as_str()), (1, Some(SEGMENT)), "{shown:?}");
     assert_eq!((&record["results"]["sent"], &record["call"]), (&json!(1), &json!("send")));
     assert_eq!(record["results"]["left_out"], serde_json::to_value(left_out).unwrap());
-    let stats = world.place.printed(&["campaigns", "stats", CAMPAIGN, "--json"]).await;
+    let stats = world.installation.printed(&["campaigns", "stats", CAMPAIGN, "--json"]).await;
     let stats: Value = serde_json::from_str(&stats[0]).unwrap();
     assert_eq!((&stats["name"], &stats["sent"]), (&json!("Welcome"), &json!(2)));
     let unknown = Uuid::new_v4().to_string();
-    let said = world.place.run(&["campaigns", "stats", &unknown]).await;
+    let said = world.installation.run(&["campaigns", "stats", &unknown]).await;
     let error = String::from_utf8_lossy(&said.stderr);
     assert_eq!(said.status.code(), Some(1));
     assert!(error.contains("unknown campaign or Canvas") && error.contains(&unknown), "{error}");
-    let by_name = world.place.printed(&["campaigns", "stats", "Welcome", "--json"]).await;
-    assert_eq!(by_name, world.place.printed(&["campaigns", "stats", CAMPAIGN, "--json"]).await);
-    let listed = world.place.printed(&["dispatches", "list"]).await;
+    let by_name = world.installation.printed(&["campaigns", "stats", "Welcome", "--json"]).await;
+    assert_eq!(
+        by_name,
+        world.installation.printed(&["campaigns", "stats", CAMPAIGN, "--json"]).await
+    );
+    let listed = world.installation.printed(&["dispatches", "list"]).await;
     assert_eq!(listed.len(), 3, "{listed:?}");
-    let first = world.place.printed(&["dispatches", "list", "--limit", "1", "--json"]).await;
+    let first = world.installation.printed(&["dispatches", "list", "--limit", "1", "--json"]).await;
     let [first] = first.as_slice() else { panic!("{first:?}") };
     let first: Value = serde_json::from_str(first).unwrap();
     let first = first["id"].as_str().unwrap();
-    let next = world.place.printed(&["dispatches", "list", "--after", first, "--json"]).await;
+    let next =
+        world.installation.printed(&["dispatches", "list", "--after", first, "--json"]).await;
     assert!(next.len() == 1 && !next[0].contains(first), "{next:?}");
     world.close().await;
 }
@@ -118,8 +122,9 @@ async fn templates_name_the_campaign_and_the_user(world: World) {
     let expected = format!("Welcome|{CAMPAIGN}|{dispatch}|{VARIATION}||7.1|2025|subscribed||");
     let url = body.strip_prefix(&expected).unwrap_or_else(|| panic!("{body}"));
     let token = url.rsplit('/').next().unwrap();
-    let whose = longshore::messages::unsubscribe_token::read(&world.place.app.secrets, token);
-    assert_eq!(whose, Some((world.place.workspace, world.service_id("ann").await)));
+    let whose =
+        longshore::messages::unsubscribe_token::read(&world.installation.app.secrets, token);
+    assert_eq!(whose, Some((world.installation.workspace, world.service_id("ann").await)));
     world.close().await;
 }
 
@@ -142,17 +147,18 @@ async fn temporary_failures_are_retried_under_the_same_id(world: World) {
 
 /// Of a send whose eight messages the receiver refused with 400.
 async fn why_is_shown(world: &World, dispatch: &str) {
-    let shown = world.place.printed(&["dispatches", "show", dispatch, "--json"]).await.concat();
+    let shown =
+        world.installation.printed(&["dispatches", "show", dispatch, "--json"]).await.concat();
     let shown: Value = serde_json::from_str(&shown).unwrap();
     let [reason] = shown["reasons"].as_array().unwrap().as_slice() else { panic!("{shown}") };
     assert_eq!((&reason["channel"], &reason["state"]), (&json!("webhook"), &json!("failed")));
     assert_eq!((&reason["messages"], &shown["reasons_of_latest"]), (&json!(8), &Value::Null));
     let why = reason["reason"].as_str().unwrap();
     assert!(why.contains("400"), "{why}");
-    let lines = world.place.printed(&["dispatches", "show", dispatch]).await;
+    let lines = world.installation.printed(&["dispatches", "show", dispatch]).await;
     let line = lines.last().unwrap();
     assert!(line.starts_with("webhook  failed") && line.ends_with(why), "{lines:?}");
-    let printed = world.place.printed(&["messages", "u0", "--json"]).await;
+    let printed = world.installation.printed(&["messages", "u0", "--json"]).await;
     let messages: Vec<Value> =
         printed.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(messages.len(), 2, "{printed:?}");
@@ -161,12 +167,13 @@ async fn why_is_shown(world: &World, dispatch: &str) {
     assert_eq!((&latest["reason"], &latest["sent_at"]), (&json!(why), &Value::Null));
     assert_eq!((&earlier["state"], &earlier["channel"]), (&json!("sent"), &json!("webhook")));
     let after = format!("{dispatch}/webhook");
-    let printed = world.place.printed(&["messages", "u0", "--after", &after, "--json"]).await;
+    let printed =
+        world.installation.printed(&["messages", "u0", "--after", &after, "--json"]).await;
     assert!(printed.len() == 1 && !printed[0].contains(dispatch), "{printed:?}");
-    let lines = world.place.printed(&["messages", "u0", "--dispatch", dispatch]).await;
+    let lines = world.installation.printed(&["messages", "u0", "--dispatch", dispatch]).await;
     assert!(lines.len() == 2 && lines[1].contains(why), "{lines:?}");
     for wrong in [["dispatches", "show", "xyz"], ["messages", "u0", "--dispatch=7"]] {
-        let said = world.place.run(&wrong).await;
+        let said = world.installation.run(&wrong).await;
         let error = String::from_utf8_lossy(&said.stderr);
         assert!(error.contains("a dispatch_id has 32 hexadecimal digits"), "{error}");
     }
@@ -179,8 +186,8 @@ async fn messages_that_are_never_accepted_fail(world: World) {
     world.begin(&order).await;
     world.receiver.wait_for(4).await;
     assert_eq!(world.shown(&order).await.state, State::Running);
-    let later = world.place.app.clock.now_ms() + 2 * DAY_MS;
-    world.place.app.clock.set(jiff::Timestamp::from_millisecond(later).unwrap());
+    let later = world.installation.app.clock.now_ms() + 2 * DAY_MS;
+    world.installation.app.clock.set(jiff::Timestamp::from_millisecond(later).unwrap());
     let listed = world.ends(&order, State::Done).await;
     assert_eq!((listed.messages.sent, listed.messages.failed), (0, 2), "{listed:?}");
     assert_eq!(world.statistics().await[0]["failed"], 2);
@@ -195,7 +202,7 @@ async fn outcomes_are_stored_while_other_messages_are_pending(world: World) {
     let noted = "SELECT count(*) FROM messages WHERE state = 'pending'
                  AND (SELECT count(*) FROM messages WHERE state = 'sent') = 2";
     eventually("two of three are noted", || async {
-        on_pool!(&world.place.app.store, pool => {
+        on_pool!(&world.installation.app.store, pool => {
             sqlx::query_scalar::<_, i64>(noted).fetch_one(pool).await.unwrap() == 1
         })
     })
@@ -230,10 +237,10 @@ async fn reports_count_once(world: World) {
     let id =
         MessageId { dispatch_id: order.dispatch_id, service_id: user, channel: Channel::Webhook };
     let report = async |report: Report| {
-        let mut tx = world.place.app.store.write().await.unwrap();
+        let mut tx = world.installation.app.store.write().await.unwrap();
         let reports = [(id, report)];
         let stored =
-            dispatch::store_reports(&mut tx, world.place.workspace, &reports).await.unwrap();
+            dispatch::store_reports(&mut tx, world.installation.workspace, &reports).await.unwrap();
         tx.commit().await.unwrap();
         stored == 1
     };
@@ -255,7 +262,7 @@ async fn messages_to_unreadable_users_fail_with_a_reason(world: World) {
         json!({ "external_id": id, "purchases": bought })
     };
     world.import(&[user("ann"), user("bob"), user("cid")]).await;
-    let store = &world.place.app.store;
+    let store = &world.installation.app.store;
     let broken = "UPDATE users SET doc = '{' WHERE external_id = 'bob'";
     on_pool!(store, pool => { sqlx::query(broken).execute(pool).await.unwrap(); });
     let users = to_users(["ann", "bob", "cid"].map(|id| named(external(id), "")).into());
@@ -268,7 +275,7 @@ async fn messages_to_unreadable_users_fail_with_a_reason(world: World) {
             "{listed:?}"
         );
         let id = listed.id.simple().to_string();
-        let shown = world.place.printed(&["dispatches", "show", &id]).await.join("\n");
+        let shown = world.installation.printed(&["dispatches", "show", &id]).await.join("\n");
         assert!(shown.contains("cannot read the user's stored profile"), "{shown}");
     }
     assert_eq!(world.statistics().await[0]["failed"], 2);
@@ -286,7 +293,7 @@ async fn messages_to_unreadable_users_fail_with_a_reason(world: World) {
     let listed = world.send(&Order { target, ..world.order() }).await;
     assert_eq!((listed.messages.sent, listed.messages.failed), (1, 2), "{listed:?}");
     let id = listed.id.simple().to_string();
-    let shown = world.place.printed(&["dispatches", "show", &id]).await.join("\n");
+    let shown = world.installation.printed(&["dispatches", "show", &id]).await.join("\n");
     assert!(shown.contains("cannot read the user's stored activity"), "{shown}");
 
     // The same of a message that waited.
@@ -304,7 +311,7 @@ async fn messages_to_unreadable_users_fail_with_a_reason(world: World) {
     on_pool!(store, pool => { sqlx::query(broken).execute(pool).await.unwrap(); });
     assert_eq!(world.ends(&waits, State::Done).await.messages.failed, 1);
     let id = waits.dispatch_id.simple().to_string();
-    let shown = world.place.printed(&["dispatches", "show", &id]).await.join("\n");
+    let shown = world.installation.printed(&["dispatches", "show", &id]).await.join("\n");
     assert!(shown.contains("cannot read the user's stored profile"), "{shown}");
     world.close().await;
 }

@@ -1,5 +1,5 @@
-//! Dispatches over HTTP: found again, shown with their recipients, cancelled, and followed by a send
-//! to their recipients.
+//! Dispatches over HTTP: found again, shown with their recipients, cancelled, and followed by a
+//! send to their recipients.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -416,8 +416,8 @@ mod crashes {
 
     const USERS: usize = 90;
 
-    /// The process ends at `point` of an apology, and another continues: each user who got the wrong
-    /// message gets one apology, under one id, and nobody else does.
+    /// The process ends at `point` of an apology, and another continues: each user who got the
+    /// wrong message gets one apology, under one id, and nobody else does.
     async fn killed_at(backend: Backend, name: &str, point: &str) {
         let settings = [
             ("LONGSHORE_MESSAGES__PART_USERS", "20".to_owned()),

@@ -1,5 +1,5 @@
-//! Email templates of the workspace file, from the request to the relay: what a template gives, what
-//! the request overrides, and whose text is sent after the template changed.
+//! Email templates of the workspace file, from the request to the relay: what a template gives,
+//! what the request overrides, and whose text is sent after the template changed.
 
 use std::net::SocketAddr;
 

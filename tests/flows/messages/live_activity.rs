@@ -39,7 +39,7 @@ const SEGMENT_OF_OTHERS: &str = "5f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a6c";
 const NOW: i64 = 1_795_262_400_750;
 
 struct World {
-    place: Installation,
+    installation: Installation,
     api: LocalApi,
 }
 
@@ -96,9 +96,9 @@ fn to(name: &str, value: Value) -> Value {
 
 impl World {
     async fn new(store: TestStore) -> Self {
-        let place = Installation::open(store, &file(), |_| {}).await;
-        place.app.clock.set(Timestamp::from_millisecond(NOW).unwrap());
-        Self { api: LocalApi::new(&place.app, KEY), place }
+        let installation = Installation::open(store, &file(), |_| {}).await;
+        installation.app.clock.set(Timestamp::from_millisecond(NOW).unwrap());
+        Self { api: LocalApi::new(&installation.app, KEY), installation }
     }
 
     async fn start(&self, body: &Value) {
@@ -107,7 +107,7 @@ impl World {
     }
 
     async fn orders(&self) -> Vec<(Message, Order)> {
-        read_orders(&self.place.app).await
+        read_orders(&self.installation.app).await
     }
 }
 
@@ -123,14 +123,18 @@ async fn activity_starts_become_orders(world: World) {
             "unknown": { "a": 1 },
         })))
         .await;
-    let later = |ms| world.place.app.clock.set(Timestamp::from_millisecond(NOW + ms).unwrap());
+    let later =
+        |ms| world.installation.app.clock.set(Timestamp::from_millisecond(NOW + ms).unwrap());
     later(60_000);
     world.start(&to("custom_audience", tier.clone())).await;
     later(120_000);
     world.start(&to("segment_id", SEGMENT.into())).await;
     let orders = world.orders().await;
     let [(_, named), (_, audience), (_, segment)] = orders.as_slice() else { panic!("{orders:?}") };
-    assert_eq!((named.kind, named.workspace_id), (Kind::LiveActivity, world.place.workspace));
+    assert_eq!(
+        (named.kind, named.workspace_id),
+        (Kind::LiveActivity, world.installation.workspace)
+    );
     assert_eq!(named.target.users[0].who, Who::ExternalId("ann".into()));
     let seconds = NOW / 1_000;
     // The clock continues from what it was set to.
@@ -207,8 +211,8 @@ async fn invalid_activity_starts_are_rejected(world: World) {
             .header(header::AUTHORIZATION, format!("Bearer {KEY}"))
             .header(header::CONTENT_TYPE, kind);
         let router = gateway::router(
-            world.place.app.gateway.clone(),
-            longshore::routes(Some(&world.place.app)),
+            world.installation.app.gateway.clone(),
+            longshore::routes(Some(&world.installation.app)),
         );
         let answer = router.oneshot(request.body(Body::from(text)).unwrap()).await.unwrap();
         assert_eq!(answer.status(), status, "{kind} {text}");
@@ -255,7 +259,7 @@ async fn activity_starts_with_a_key_are_idempotent(world: World) {
     let to_segment = to("segment_id", SEGMENT.into());
     assert_eq!(world.api.post_once(START, "b", &to_segment).await.0, 201);
     let without: String = file().replace(SEGMENT, &Uuid::new_v4().to_string());
-    world.place.apply(&without, true).await;
+    world.installation.apply(&without, true).await;
     // What is declared is kept for some seconds.
     eventually("the segment is forgotten", || async {
         world.api.post(START, &to_segment).await.0 == 400

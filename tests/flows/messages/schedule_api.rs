@@ -36,7 +36,7 @@ impl World {
     }
 
     async fn listed(&self) -> Vec<Value> {
-        let lines = self.place.printed(&["schedules", "list", "--json"]).await;
+        let lines = self.installation.printed(&["schedules", "list", "--json"]).await;
         lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
@@ -76,7 +76,7 @@ async fn new_schedules_are_listed_at_once(world: World) {
     }
     let order = world.scheduled_order().await;
     assert_eq!(order.dispatch_id.simple().to_string(), dispatch);
-    assert_eq!((order.workspace_id, order.kind), (world.place.workspace, Kind::Schedule));
+    assert_eq!((order.workspace_id, order.kind), (world.installation.workspace, Kind::Schedule));
     assert_eq!((order.campaign_id, order.send_id), (CAMPAIGN.parse().ok(), Some("s".into())));
     assert_eq!((order.target.segment_id, order.target.users.len()), (SEGMENT.parse().ok(), 0));
     assert_eq!(order.target.audience, Some(tier()));
@@ -84,10 +84,19 @@ async fn new_schedules_are_listed_at_once(world: World) {
     assert!(order.ignores_capping && order.accepted_at >= NOW);
     assert_eq!(Value::from(order.messages), asked["messages"]);
 
-    let shown = world.place.printed(&["schedules", "show", id]).await.join("\n");
+    let shown = world.installation.printed(&["schedules", "show", id]).await.join("\n");
     assert!(shown.contains("pending") && shown.contains(SEGMENT), "{shown}");
-    let cancelled = world.place.printed(&["schedules", "cancel", id]).await;
+    let cancelled = world.installation.printed(&["schedules", "cancel", id]).await;
     assert_eq!(cancelled, [format!("{id} cancelled")]);
+    let again = world.installation.printed(&["schedules", "cancel", id, "--json"]).await.concat();
+    let again: Value = serde_json::from_str(&again).expect("JSON");
+    let cancelled = json!({ "id": id, "state": "cancelled" });
+    assert_eq!(again, json!({ "schedules": [cancelled], "failed": [] }));
+    let unknown = Uuid::nil().to_string();
+    let refused = world.installation.run(&["schedules", "cancel", &unknown, "--json"]).await;
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let refused: Value = serde_json::from_slice(&refused.stdout).expect("JSON");
+    assert_eq!((&refused["schedules"], &refused["failed"][0]["id"]), (&json!([]), &json!(unknown)));
 }
 
 async fn a_campaign_supplies_the_messages(world: World) {
@@ -99,7 +108,8 @@ async fn a_campaign_supplies_the_messages(world: World) {
     assert_eq!(Value::from(world.scheduled_order().await.messages), body(json!({}))["messages"]);
     let listed = world.listed().await;
     let latest = listed[0]["id"].as_str().unwrap();
-    let next = world.place.printed(&["schedules", "list", "--after", latest, "--json"]).await;
+    let next =
+        world.installation.printed(&["schedules", "list", "--after", latest, "--json"]).await;
     assert!(next.len() == 1 && !next[0].contains(latest), "{next:?}");
     for members in [json!({ "messages": null }), json!({ "messages": {}, "campaign_id": CAMPAIGN })]
     {

@@ -81,18 +81,18 @@ async fn is_sent_to(backend: Backend) {
         assert_eq!(answer.status, 201, "{members}: {answer:?}");
     };
     let mut expected: Vec<&str> = Vec::new();
-    let whole = |segment: &str| json!({ "segment_id": segment, "broadcast": true });
+    let broadcast = |segment: &str| json!({ "segment_id": segment, "broadcast": true });
     for (members, users) in [
-        (whole(BOUGHT_LARGE), &["ann", "dan"][..]),
-        (whole(GOLD_TEA), &["ann"]),
-        (whole(NEVER_LARGE), &["bob", "cid"]),
+        (broadcast(BOUGHT_LARGE), &["ann", "dan"][..]),
+        (broadcast(GOLD_TEA), &["ann"]),
+        (broadcast(NEVER_LARGE), &["bob", "cid"]),
         (json!({ "segment_id": BOUGHT_LARGE, "external_user_ids": ["ann", "bob"] }), &["ann"]),
     ] {
         send("/messages/send", members).await;
         expected.extend(users);
         sending.at_rest(expected.len()).await;
     }
-    let mut later = whole(BOUGHT_LARGE);
+    let mut later = broadcast(BOUGHT_LARGE);
     later["schedule"] = json!({ "time": from_now(5_000).to_string() });
     send("/messages/schedule/create", later).await;
     expected.extend(["ann", "dan"]);

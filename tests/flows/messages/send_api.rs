@@ -37,7 +37,7 @@ const CANVAS: &str = "aaaa0000-0000-4000-8000-000000000005";
 pub const NOW: i64 = 1_795_262_400_000;
 
 pub struct World {
-    pub place: Installation,
+    pub installation: Installation,
     pub api: LocalApi,
 }
 
@@ -108,14 +108,14 @@ pub fn tier() -> Value {
 
 impl World {
     pub async fn new(store: TestStore) -> Self {
-        let place = Installation::open(store, &file(), |_| {}).await;
-        let world = Self { api: LocalApi::new(&place.app, KEY), place };
+        let installation = Installation::open(store, &file(), |_| {}).await;
+        let world = Self { api: LocalApi::new(&installation.app, KEY), installation };
         world.at(NOW);
         world
     }
 
     pub fn at(&self, ms: i64) {
-        self.place.app.clock.set(Timestamp::from_millisecond(ms).unwrap());
+        self.installation.app.clock.set(Timestamp::from_millisecond(ms).unwrap());
     }
 
     pub async fn taken(&self, body: &Value) -> Value {
@@ -125,7 +125,7 @@ impl World {
     }
 
     pub async fn orders(&self) -> Vec<(Message, Order)> {
-        read_orders(&self.place.app).await
+        read_orders(&self.installation.app).await
     }
 
     /// The only order.
@@ -167,7 +167,7 @@ async fn a_send_request_becomes_an_order(world: World) {
 
     let order = world.order().await;
     assert_eq!(order.dispatch_id.simple().to_string(), dispatch);
-    assert_eq!((order.workspace_id, order.kind), (world.place.workspace, Kind::Send));
+    assert_eq!((order.workspace_id, order.kind), (world.installation.workspace, Kind::Send));
     assert_eq!(order.campaign_id, CAMPAIGN.parse().ok());
     assert_eq!(order.send_id.as_deref(), Some("spring 1"));
     let messages = json!({ "email": asked["messages"]["email"], "webhook": webhook("x") });

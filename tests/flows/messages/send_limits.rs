@@ -20,7 +20,7 @@ on_both_stores!(World =>
 const MAY_NOT: &str = "key-that-may-do-something-else";
 
 struct World {
-    place: Installation,
+    installation: Installation,
 }
 
 struct Answer {
@@ -40,9 +40,9 @@ impl World {
             json!({ "messages.send": limit(5), "messages.send.audience": limit(2) });
         let other_key = json!({ "name": "o", "secret": MAY_NOT, "permissions": ["users.track"] });
         acme["keys"].as_array_mut().unwrap().push(other_key);
-        let place = Installation::open(store, &acme.to_string(), |_| {}).await;
-        place.app.clock.set(jiff::Timestamp::from_millisecond(NOW).unwrap());
-        Self { place }
+        let installation = Installation::open(store, &acme.to_string(), |_| {}).await;
+        installation.app.clock.set(jiff::Timestamp::from_millisecond(NOW).unwrap());
+        Self { installation }
     }
 
     async fn call(
@@ -59,8 +59,8 @@ impl World {
             request = request.header("idempotency-key", once);
         }
         let router = gateway::router(
-            self.place.app.gateway.clone(),
-            longshore::routes(Some(&self.place.app)),
+            self.installation.app.gateway.clone(),
+            longshore::routes(Some(&self.installation.app)),
         );
         let answer = router.oneshot(request.body(body.into()).unwrap()).await.unwrap();
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
@@ -85,30 +85,33 @@ impl Answer {
 }
 
 async fn named_users_and_whole_segments_have_budgets_of_their_own(world: World) {
-    let whole = |members: Value| {
-        let mut whole = body(members);
-        (whole["external_user_ids"], whole["broadcast"]) = (json!([]), json!(true));
-        whole
+    let broadcast = |members: Value| {
+        let mut broadcast = body(members);
+        (broadcast["external_user_ids"], broadcast["broadcast"]) = (json!([]), json!(true));
+        broadcast
     };
     let within = body(json!({ "segment_id": SEGMENT, "audience": tier() }));
     assert_eq!(world.send(&within).await.rate_limit(), (201, 5, 4));
     assert_eq!(
-        world.send(&whole(json!({ "segment_id": SEGMENT }))).await.rate_limit(),
+        world.send(&broadcast(json!({ "segment_id": SEGMENT }))).await.rate_limit(),
         (201, 2, 1)
     );
-    assert_eq!(world.send(&whole(json!({ "audience": tier() }))).await.rate_limit(), (201, 2, 0));
-    let refused = world.send(&whole(json!({ "audience": tier() }))).await;
+    assert_eq!(
+        world.send(&broadcast(json!({ "audience": tier() }))).await.rate_limit(),
+        (201, 2, 0)
+    );
+    let refused = world.send(&broadcast(json!({ "audience": tier() }))).await;
     assert_eq!(refused.rate_limit(), (429, 2, 0));
     assert_eq!(refused.body["message"], "The rate limit is exceeded, please retry later");
     // The rate comes before the members.
-    let wrong = world.send(&whole(json!({ "audience": 5 }))).await;
+    let wrong = world.send(&broadcast(json!({ "audience": 5 }))).await;
     assert_eq!(wrong.rate_limit(), (429, 2, 0));
     assert_eq!(world.send(&body(json!({}))).await.rate_limit(), (201, 5, 3));
 }
 
 async fn requests_with_a_key_count_despite_errors(world: World) {
     let right = body(json!({})).to_string();
-    let large = "x".repeat(world.place.app.config.gateway.max_body_bytes + 1);
+    let large = "x".repeat(world.installation.app.config.gateway.max_body_bytes + 1);
     let json = "application/json";
     // The key of another permission; what cannot be read; what is wrong; a wrong key of a repeat.
     let may_not = world.call(MAY_NOT, json, right.clone(), None).await;
@@ -127,13 +130,13 @@ async fn requests_with_a_key_count_despite_errors(world: World) {
 }
 
 async fn requests_over_every_limit_are_rejected_before_the_body(world: World) {
-    let mut whole = body(json!({ "segment_id": SEGMENT }));
-    (whole["external_user_ids"], whole["broadcast"]) = (json!([]), json!(true));
+    let mut broadcast = body(json!({ "segment_id": SEGMENT }));
+    (broadcast["external_user_ids"], broadcast["broadcast"]) = (json!([]), json!(true));
     for left in (0..5).rev() {
         assert_eq!(world.send(&body(json!({}))).await.rate_limit(), (201, 5, left));
     }
     for left in (0..2).rev() {
-        assert_eq!(world.send(&whole).await.rate_limit(), (201, 2, left));
+        assert_eq!(world.send(&broadcast).await.rate_limit(), (201, 2, left));
     }
     // A body that is never there.
     let never = futures::stream::pending::<Result<Vec<u8>, std::io::Error>>();

@@ -18,7 +18,7 @@ on_both_stores!(World =>
 
 impl World {
     async fn execute(&self, sql: &'static str) {
-        on_pool!(&self.place.app.store, pool => {
+        on_pool!(&self.installation.app.store, pool => {
             sqlx::query(sql).execute(pool).await.map(|_| ()).expect(sql);
         });
     }
@@ -43,8 +43,8 @@ async fn sends_with_a_key_are_idempotent(world: World) {
     let first = world.api.post_once(SEND, "c", &to_segment).await;
     assert_eq!(first.0, 201, "{first:?}");
     let without = file().replace(SEGMENT, &Uuid::new_v4().to_string());
-    world.place.apply(&without, true).await;
-    let another = App::open((*world.place.app.config).clone()).await.unwrap();
+    world.installation.apply(&without, true).await;
+    let another = App::open((*world.installation.app.config).clone()).await.unwrap();
     let forgetful = LocalApi::new(&another, KEY);
     assert_eq!(forgetful.post_once(SEND, "c", &to_segment).await, first);
     assert_eq!(forgetful.post(SEND, &to_segment).await.0, 400);

@@ -180,8 +180,8 @@ impl Sending {
         stores::execute(&self.fleet.database_url(), sql).await;
     }
 
-    /// [`pass`](Self::pass) while the one process is stopped. A step in progress would store what it
-    /// read before, and a plan in progress knows its wave by its moment.
+    /// [`pass`](Self::pass) while the one process is stopped. A step in progress would store what
+    /// it read before, and a plan in progress knows its wave by its moment.
     pub async fn pass_stopped(&mut self, ms: i64) {
         self.fleet.kill("standalone");
         self.pass(ms).await;

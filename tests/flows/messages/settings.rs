@@ -17,7 +17,6 @@ use longshore::workspaces::{self, by_name};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use store::Store;
-use tokio::net::TcpListener;
 use uuid::Uuid;
 
 use crate::support::receiver::{Receiver, ScriptedResponse};
@@ -238,7 +237,8 @@ async fn applying_is_idempotent_and_prune_removes_the_rest(world: World) {
         &format!("subscription_group {GROUP}"),
         "segment Very important",
     ];
-    let notes = gone.map(|what| format!("! {what} is no longer in the file: --prune removes it"));
+    let notes =
+        gone.map(|declared| format!("! {declared} is no longer in the file: --prune removes it"));
     let capping = "~ frequency_capping (9 in 1 days -> none)".to_owned();
     assert_eq!(lines(&said), [&[capping], notes.as_slice()].concat());
     assert_eq!(world.segment(SEGMENT).await, Some(audience()));
@@ -389,7 +389,7 @@ fn commands_to(relay: &ScriptedRelay) -> Vec<String> {
 async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
     const LOGINS: &str = "AUTH PLAIN LOGIN";
     let relay = ScriptedRelay::start(&[LOGINS], []).await;
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let closed = process::free_port();
     let provider = Receiver::start([]).await;
     let file = |smtp: &str, push: &str| {
         let email = json!({ "smtp": smtp });
@@ -432,7 +432,7 @@ async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
 
     // Nobody is there, and nobody may be asked.
     world
-        .apply_here(&file(&format!("smtp://{closed}"), &provider.url("/push")), false)
+        .apply_here(&file(&format!("smtp://127.0.0.1:{closed}"), &provider.url("/push")), false)
         .await
         .unwrap();
     let before = provider.received().len();

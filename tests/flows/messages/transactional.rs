@@ -97,8 +97,8 @@ impl Scene {
 
     /// Waits until the relay has taken so many emails.
     pub async fn taken(&self, count: usize) -> Vec<AcceptedEmail> {
-        let what = format!("{count} emails are taken");
-        eventually(&what, || async { self.relay.accepted().len() >= count }).await;
+        let condition = format!("{count} emails are taken");
+        eventually(&condition, || async { self.relay.accepted().len() >= count }).await;
         self.relay.accepted()
     }
 

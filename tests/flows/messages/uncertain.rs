@@ -11,6 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::sending::{Sending, message};
 use crate::support::eventually;
 use crate::support::fleet::Backend;
+use crate::support::process;
 use crate::support::receiver::ScriptedResponse;
 use crate::support::scripted_relay::{Action, ScriptedRelay, Step};
 
@@ -164,7 +165,7 @@ async fn are_counted(backend: Backend) {
     })
     .await;
     // Nobody listens there.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = SocketAddr::from(([127, 0, 0, 1], process::free_port()));
     let refused = sending.send_to(&["refused"], webhook(free)).await;
     eventually("the message was tried", || async {
         let waiting = sending.with_outcome(&refused, "waiting").await;

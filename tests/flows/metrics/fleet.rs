@@ -236,9 +236,9 @@ async fn fleet_metrics_need_the_database() {
     let call = || reqwest::Client::new().post(&address).bearer_auth("nobody's").send();
     database.set(ProxyMode::Stuck);
     eventually("a call is turned away", async || {
-        let (one, other) = tokio::join!(call(), call());
+        let (first, other) = tokio::join!(call(), call());
         assert!(
-            one.unwrap().status().is_server_error() && other.unwrap().status().is_server_error()
+            first.unwrap().status().is_server_error() && other.unwrap().status().is_server_error()
         );
         scene.shows("gateway").await["longshore_http_refused_total{reason=\"busy\"}"] > 0.0
     })

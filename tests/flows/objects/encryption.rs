@@ -94,13 +94,13 @@ async fn recording() -> (S3Settings, Requests) {
 async fn every_request_that_creates_an_object_has_the_kms_key() {
     let (settings, requests) = recording().await;
     let sizes = |copy| Sizes { part: 5 * MIB as u64, copy, page: 1000 };
-    let whole = Objects::s3(&settings).await.unwrap().with_sizes(sizes(5 << 30));
-    let in_parts = whole.clone().with_sizes(sizes(5 * MIB as u64));
+    let undivided = Objects::s3(&settings).await.unwrap().with_sizes(sizes(5 << 30));
+    let in_parts = undivided.clone().with_sizes(sizes(5 * MIB as u64));
     let body = pattern(SIZE);
-    let put = whole.put(&key("a"), body.clone(), options(true)).await.unwrap();
+    let put = undivided.put(&key("a"), body.clone(), options(true)).await.unwrap();
     assert_eq!(put, Put::Written);
-    whole.put_stream(&key("b"), SIZE as u64, in_chunks(&body), options(false)).await.unwrap();
-    whole.copy(&key("a"), &key("c"), ANY).await.unwrap();
+    undivided.put_stream(&key("b"), SIZE as u64, in_chunks(&body), options(false)).await.unwrap();
+    undivided.copy(&key("a"), &key("c"), ANY).await.unwrap();
     in_parts.copy(&key("a"), &key("c"), ANY).await.unwrap();
 
     let requests = requests.lock().unwrap();

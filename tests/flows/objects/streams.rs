@@ -69,7 +69,7 @@ async fn a_stream_that_fails_leaves_nothing(backend: Backend) {
         assert!(error.to_string().contains(reason), "{error}");
         assert_absent(objects, &key).await;
     }
-    assert_eq!(backend.place.unfinished().await, Vec::<String>::new());
+    assert_eq!(backend.storage.unfinished().await, Vec::<String>::new());
 }
 
 async fn a_stream_that_is_dropped_leaves_nothing(backend: Backend) {
@@ -89,6 +89,6 @@ async fn a_stream_that_is_dropped_leaves_nothing(backend: Backend) {
     drained_seen.await.unwrap();
     writing.abort();
     assert!(writing.await.unwrap_err().is_cancelled());
-    eventually("nothing is left", || async { backend.place.unfinished().await.is_empty() }).await;
+    eventually("nothing is left", || async { backend.storage.unfinished().await.is_empty() }).await;
     assert_absent(&objects, &key).await;
 }

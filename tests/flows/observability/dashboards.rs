@@ -83,29 +83,32 @@ fn each_panel_has_a_description() {
         let (mut ids, mut titles) = (BTreeSet::new(), BTreeSet::new());
         let of_source = |value: &Value| value["datasource"]["uid"] == "${datasource}";
         for panel in dashboard.panels() {
-            let place = format!("{}: {}", dashboard.file, panel["title"]);
+            let location = format!("{}: {}", dashboard.file, panel["title"]);
             let text = |name: &str| panel[name].as_str().unwrap_or_default().to_owned();
-            assert!(ids.insert(panel["id"].as_u64().expect("an id")), "{place}: its id");
+            assert!(ids.insert(panel["id"].as_u64().expect("an id")), "{location}: its id");
             assert!(
                 !text("title").is_empty() && titles.insert(text("title")),
-                "{place}: its title"
+                "{location}: its title"
             );
             let unit = panel["fieldConfig"]["defaults"]["unit"].as_str();
-            assert!(unit.is_some_and(|unit| !unit.is_empty()), "{place} has no unit");
-            assert!(panel["fieldConfig"]["defaults"]["thresholds"].is_object(), "{place}");
+            assert!(unit.is_some_and(|unit| !unit.is_empty()), "{location} has no unit");
+            assert!(panel["fieldConfig"]["defaults"]["thresholds"].is_object(), "{location}");
             let targets = panel["targets"].as_array().expect("targets");
-            assert!(of_source(panel) && targets.iter().all(of_source), "{place}: its data source");
-            assert!(!targets.is_empty(), "{place} asks for nothing");
+            assert!(
+                of_source(panel) && targets.iter().all(of_source),
+                "{location}: its data source"
+            );
+            assert!(!targets.is_empty(), "{location} asks for nothing");
             for target in targets {
                 let text = target["expr"].as_str().expect("an expression");
-                assert!(text.contains(r#"namespace=~"$namespace""#), "{place}: {text}");
+                assert!(text.contains(r#"namespace=~"$namespace""#), "{location}: {text}");
             }
             let description = text("description");
             let says = description.to_lowercase().contains("normal");
-            assert!(says, "{place} does not say what is normal: {description}");
+            assert!(says, "{location} does not say what is normal: {description}");
             let page = link.captures(&description);
-            let page = page.unwrap_or_else(|| panic!("{place}: {description}"))[1].to_owned();
-            assert!(project(&format!("docs/{page}.md")).is_file(), "{place}: no page {page}");
+            let page = page.unwrap_or_else(|| panic!("{location}: {description}"))[1].to_owned();
+            assert!(project(&format!("docs/{page}.md")).is_file(), "{location}: no page {page}");
         }
     }
 }

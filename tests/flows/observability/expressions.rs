@@ -13,7 +13,7 @@ use crate::support::files::{project, read};
 
 /// An expression, and where it is.
 pub struct Expression {
-    pub place: String,
+    pub location: String,
     pub text: String,
     /// Alerts come to nothing as long as all is well.
     pub is_alert: bool,
@@ -39,20 +39,20 @@ pub async fn all(prometheus: &Prometheus) -> Vec<Expression> {
     for dashboard in dashboards::all() {
         for panel in dashboard.panels() {
             for target in panel["targets"].as_array().into_iter().flatten() {
-                let place = format!("{}: {}", dashboard.file, panel["title"]);
+                let location = format!("{}: {}", dashboard.file, panel["title"]);
                 let text = target["expr"].as_str().expect("an expression");
-                all.push(Expression { place, text: with_variables(text), is_alert: false });
+                all.push(Expression { location, text: with_variables(text), is_alert: false });
             }
         }
         for variable in dashboard.queries() {
-            let place = format!("{}: a variable", dashboard.file);
-            all.push(Expression { place, text: with_variables(&variable), is_alert: false });
+            let location = format!("{}: a variable", dashboard.file);
+            all.push(Expression { location, text: with_variables(&variable), is_alert: false });
         }
     }
     for alert in prometheus.alerts().await {
-        let place = format!("alert {}", alert["name"]);
+        let location = format!("alert {}", alert["name"]);
         let text = alert["query"].as_str().expect("an expression").to_owned();
-        all.push(Expression { place, text, is_alert: true });
+        all.push(Expression { location, text, is_alert: true });
     }
     scalers(&project("deploy/kubernetes"), &mut all);
     all
@@ -86,8 +86,8 @@ fn queries(path: &Path, value: &Value, all: &mut Vec<Expression>) {
             if let (Some(Value::String(text)), Some(_)) =
                 (members.get("query"), members.get("threshold"))
             {
-                let place = path.display().to_string();
-                all.push(Expression { place, text: text.clone(), is_alert: false });
+                let location = path.display().to_string();
+                all.push(Expression { location, text: text.clone(), is_alert: false });
             }
             members.values().for_each(|value| queries(path, value, all));
         }

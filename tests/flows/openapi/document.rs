@@ -212,13 +212,13 @@ fn both_documents_have_the_same_operations() {
 #[test]
 fn every_example_is_of_its_schema() {
     let mut examples = 0;
-    let mut check = |media: &Value, what: &str| {
+    let mut check = |media: &Value, location: &str| {
         let validator = Validator::new(&media["schema"], &CONTRACT.document);
         let many = media["examples"].as_object().into_iter().flat_map(|all| all.values());
         let many = many.map(|example| &example["value"]);
         for example in media.get("example").into_iter().chain(many) {
             examples += 1;
-            assert_eq!(validator.check(example), Ok(()), "{what}: {example}");
+            assert_eq!(validator.check(example), Ok(()), "{location}: {example}");
         }
     };
     for (path, method, operation) in CONTRACT.operations() {

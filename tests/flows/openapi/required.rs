@@ -118,11 +118,11 @@ async fn null_of_a_required_field_is_a_missing_field_in_every_request() {
                 let text = if body["error"].is_null() { &body["message"] } else { &body["error"] };
                 (answer.status.as_u16(), body["code"].clone(), text.clone())
             };
-            let place = format!("{method} {path} {pointer}: {null:?}");
-            assert_eq!(said(&null), said(&absent), "{place}");
+            let location = format!("{method} {path} {pointer}: {null:?}");
+            assert_eq!(said(&null), said(&absent), "{location}");
             // Objects that are rejected leave the others of the request as they are.
             let is_partly = path == "/users/track" && null.body["errors"].is_array();
-            assert!(!always || null.status == 400 || is_partly, "{place}");
+            assert!(!always || null.status == 400 || is_partly, "{location}");
             checked += 1;
             missing += usize::from(null.body["code"] == "missing-field");
         }

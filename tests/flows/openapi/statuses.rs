@@ -77,8 +77,8 @@ async fn every_status_is_answered_as_it_is_described() {
 /// What is refused alike: without a key, with one that may not, with a body of another type or
 /// none at all, with a bad `Idempotency-Key`, and with one of another body.
 async fn check_common_responses(world: &World, seen: &mut Seen) {
-    // Two who may do one thing each: one of them may not what an operation needs. Two of each, since
-    // a key may be refused 60 times a minute.
+    // Two who may do one thing each: one of them may not what an operation needs. Two of each,
+    // since a key may be refused 60 times a minute.
     const MAY: [&str; 2] = ["users.track", "campaigns.list"];
     let few = MAY.iter().flat_map(|permission| [(permission, 1), (permission, 2)]);
     let few = few.map(|(permission, number)| {
@@ -179,7 +179,10 @@ async fn exports(world: &mut World, seen: &mut Seen) {
     let cursor = page.body["next_cursor"].as_str().expect("there are two exports");
     seen.see(get(&format!("/users/export?cursor={cursor}")), 200).await;
     seen.see(get("/users/export?state=done"), 200).await;
-    for wrong in ["limit=0", "limit=%2B1", "limit=1&limit=1", "cursor=", "cursor=x", "state=x"] {
+    seen.see(get("/users/export?mark=slow"), 200).await;
+    for wrong in
+        ["limit=0", "limit=%2B1", "limit=1&limit=1", "cursor=", "cursor=x", "state=x", "mark=x"]
+    {
         seen.see(get(&format!("/users/export?{wrong}")), 400).await;
     }
     let ids = |body: Value| world.api.request(Method::POST, "/users/export/ids").json(&body);

@@ -67,7 +67,8 @@ impl World {
     }
 }
 
-/// With a key for every call, a campaign, a segment, a Canvas, and a catalog with a field of each type.
+/// With a key for every call, a campaign, a segment, a Canvas, and a catalog with a field of each
+/// type.
 pub fn workspace(name: &str) -> WorkspaceFile {
     let fields = [
         ("City", "string"),

@@ -51,8 +51,8 @@ const AZURE: Answers = Answers {
     told: "access denied",
 };
 
-async fn outages(place: TestStorage, ways: &[ProxyMode], answers: Answers) {
-    let scene = Scene::new(place, 48).await;
+async fn outages(storage: TestStorage, ways: &[ProxyMode], answers: Answers) {
+    let scene = Scene::new(storage, 48).await;
     let accepted = scene.half_done("/waits").await;
     for way in ways {
         scene.bucket.set(*way);

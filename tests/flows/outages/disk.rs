@@ -23,10 +23,10 @@ const MEBIBYTES: u32 = 24;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk() {
     Fleet::can_mount().await;
-    let place = TestStorage::s3().await;
-    let proxy = Proxy::to(place.endpoint()).await;
+    let storage = TestStorage::s3().await;
+    let proxy = Proxy::to(storage.endpoint()).await;
     let mut fleet = Fleet::start(Backend::Embedded, &settings()).await;
-    let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
+    let workspace = WorkspaceFile::new("acme").with_storage(&storage.at(&proxy.endpoint()));
     let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
     let records: Vec<String> =
         (0..PARTS * PER_FILE).map(|number| user_records::simple(number, 1)).collect();
@@ -55,7 +55,7 @@ async fn a_full_disk() {
     let status = api.done(&accepted.prefix).await;
     let days = checker::export_days(&status);
     let wanted = ExpectedExport { fields: &ALL_FIELDS, days, prefix: &accepted.prefix };
-    let files = checker::own_files(&place, &segment, "zip", &wanted).await;
+    let files = checker::own_files(&storage, &segment, "zip", &wanted).await;
     checker::check_export(&files, PARTS, &records, &wanted);
     let another = api.export_all().await;
     api.done(&another.prefix).await;

@@ -2,17 +2,20 @@
 
 use std::collections::BTreeSet;
 
+use kit::retry::Retry as _;
 use longshore::app::App;
 use longshore::scim::group::Group;
 use longshore::scim::resource::User;
 use longshore::scim::tokens::{self, NewToken};
 use longshore::workspace_file::apply::{self, Applied};
 use longshore::workspace_file::change::Options;
+use longshore::workspace_file::company::apply_company;
+use longshore::workspace_file::error::ApplyError;
 use longshore::workspace_file::file;
 use longshore::{scim, setup};
 use uuid::Uuid;
 
-use crate::support::stores::{TestStore, on_both_stores};
+use crate::support::stores::{TestStore, on_both_stores, on_pool};
 use crate::support::{eventually, process};
 
 on_both_stores!(World =>
@@ -66,8 +69,7 @@ impl World {
             applied.map_err(|error| error.to_string())?;
         }
         let company = declared.company.expect("a company");
-        let applied =
-            longshore::workspace_file::company::apply_company(&self.app, &company, options).await;
+        let applied = apply_company(&self.app, &company, options).await;
         applied.map_err(|error| error.to_string())
     }
 
@@ -190,6 +192,38 @@ async fn another_secret_is_a_rotation(world: World) {
     );
 }
 
+/// Whether a transaction waits for another one.
+const WAITS: &str = "SELECT count(*) > 0 FROM pg_stat_activity
+                     WHERE datname = current_database() AND wait_event_type = 'Lock'";
+
+/// Only PostgreSQL has two writing transactions at the same time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_revoked_during_an_apply_is_revoked_once() {
+    let world = World::new(TestStore::postgres().await).await;
+    world.apply(FILE, PLAIN).await.unwrap();
+    let none = "company: Acme Inc.\n";
+    let company = file::read(none, &|_| None).unwrap().company.expect("a company");
+    let mut tx = world.app.store.write().await.unwrap();
+    tokens::revoke(&mut tx, &world.app.clock, "idp").await.unwrap();
+    let commit = async {
+        eventually("the apply waits for the revocation", || async {
+            on_pool!(&world.app.store, pool => {
+                sqlx::query_scalar::<_, bool>(WAITS).fetch_one(pool).await.unwrap()
+            })
+        })
+        .await;
+        tx.commit().await.unwrap();
+    };
+    let (applied, ()) = tokio::join!(apply_company(&world.app, &company, PRUNE), commit);
+    let error = applied.err().expect("the token was revoked by another transaction");
+    assert!(matches!(error, ApplyError::ChangedConcurrently(_)), "{error}");
+    assert!(error.can_retry());
+    assert_eq!(
+        world.changes(none, PRUNE).await,
+        ["- dashboard_user ann@acme.example", "- dashboard_user bo@acme.example"]
+    );
+}
+
 async fn the_networks_of_a_token_are_declared(world: World) {
     world.apply(FILE, PLAIN).await.unwrap();
     let narrow = FILE.replace("provider}]", "provider, allow: ['203.0.113.9/24', '::1']}]");
@@ -288,22 +322,22 @@ async fn app_groups_in_permissions_must_exist(world: World) {
 }
 
 async fn permission_sets_are_groups(world: World) {
-    let one = FILE.replace(
+    let with_set = FILE.replace(
         "dashboard_users:",
         "permission_sets: [{name: Marketing, permissions: {company: [send]}}]\ndashboard_users:",
     );
-    let changes = world.changes(&one, PLAIN).await;
+    let changes = world.changes(&with_set, PLAIN).await;
     assert!(changes.contains(&"+ permission_set Marketing".to_owned()), "{changes:?}");
-    assert!(world.changes(&one, PLAIN).await.is_empty());
-    let more = one.replace("company: [send]", "company: [send, see]");
+    assert!(world.changes(&with_set, PLAIN).await.is_empty());
+    let more = with_set.replace("company: [send]", "company: [send, see]");
     assert_eq!(world.changes(&more, PLAIN).await, ["~ permission_set Marketing (permissions)"]);
-    let renamed = one.replace("name: Marketing", "name: MARKETING");
+    let renamed = with_set.replace("name: Marketing", "name: MARKETING");
     let changes = world.changes(&renamed, PLAIN).await;
     assert_eq!(changes, ["~ permission_set MARKETING (name, permissions)"]);
-    let unknown = one.replace("company: [send]", "workspaces: [{workspace: none}]");
+    let unknown = with_set.replace("company: [send]", "workspaces: [{workspace: none}]");
     let error = world.apply(&unknown, PLAIN).await.err().unwrap();
     assert_eq!(error, "permission_set Marketing: unknown workspace none");
-    let twice = one.replace("permission_sets: [", "permission_sets: [{name: marketing}, ");
+    let twice = with_set.replace("permission_sets: [", "permission_sets: [{name: marketing}, ");
     assert!(world.apply(&twice, PLAIN).await.is_err(), "two of one name");
     let groups = async || {
         let mut tx = world.app.store.snapshot().await.unwrap();

@@ -123,11 +123,11 @@ async fn pushes_a_group(world: World) {
     okta.patched(&at, replace).await;
     assert!(is_member(&okta, &ann, &group).await && !is_member(&okta, &bo, &group).await);
 
-    let whole = json!({
+    let new_group = json!({
         "schemas": [GROUP], "id": group["id"], "displayName": "Test SCIMv2",
         "members": [{ "value": bo["id"], "display": "bo@okta.example" }],
     });
-    let replaced = okta.send(Method::PUT, &at, &whole).await;
+    let replaced = okta.send(Method::PUT, &at, &new_group).await;
     assert_eq!(replaced.status, 200, "{replaced:?}");
     assert!(!is_member(&okta, &ann, &group).await && is_member(&okta, &bo, &group).await);
     assert_eq!(okta.delete(&at).await.status, 204);

@@ -39,7 +39,7 @@ impl Provider<'_> {
         assert_eq!(found.status, 200, "{filter}: {found:?}");
         let resources = found.body["Resources"].as_array().unwrap();
         assert_eq!(found.body["totalResults"], resources.len(), "{found:?}");
-        resources.iter().map(|one| one["id"].clone()).collect()
+        resources.iter().map(|resource| resource["id"].clone()).collect()
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
@@ -56,7 +56,7 @@ pub fn path(endpoint: &str, resource: &Value) -> String {
 /// Whether a user is in a group, as both of them show.
 pub async fn is_member(provider: &Provider<'_>, user: &Value, group: &Value) -> bool {
     let has = |list: &Value, id: &Value| {
-        list.as_array().is_some_and(|all| all.iter().any(|one| one["value"] == *id))
+        list.as_array().is_some_and(|all| all.iter().any(|member| member["value"] == *id))
     };
     let of_group = provider.get(&path(GROUPS, group)).await.body;
     let of_user = provider.get(&path(USERS, user)).await.body;

@@ -155,7 +155,7 @@ async fn a_search_is_a_list_by_post(world: World) {
     let found = world.send(Method::POST, "/scim/v2/.search", &both).await;
     assert_eq!(found.body["totalResults"], 4, "{found:?}");
     let kinds = found.body["Resources"].as_array().unwrap().iter();
-    let kinds: Vec<&Value> = kinds.map(|one| &one["meta"]["resourceType"]).collect();
+    let kinds: Vec<&Value> = kinds.map(|resource| &resource["meta"]["resourceType"]).collect();
     assert_eq!(kinds, ["User", "Group"], "groups come after users");
     world.create("di@acme.example").await;
     assert_eq!(search("/scim/v2/.search", "k").await.body["totalResults"], 3);

@@ -165,7 +165,7 @@ impl Api {
     pub async fn status_when(
         &self,
         prefix: &str,
-        what: &str,
+        description: &str,
         condition: impl Fn(&Value) -> bool,
     ) -> Value {
         let since = Instant::now();
@@ -174,7 +174,7 @@ impl Api {
             if condition(&status) {
                 return status;
             }
-            assert!(since.elapsed() < self.timeout, "{prefix} is not {what}: {status}");
+            assert!(since.elapsed() < self.timeout, "{prefix} is not {description}: {status}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }

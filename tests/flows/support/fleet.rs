@@ -408,8 +408,8 @@ impl Fleet {
     }
 }
 
-/// Messages of tracked objects, edits and sends that are not applied; unknown until every partition was assigned,
-/// or while a server does not respond.
+/// Messages of tracked objects, edits and sends that are not applied; unknown until every partition
+/// was assigned, or while a server does not respond.
 async fn unapplied_messages(config: &Config, store: &Store, log: &Log) -> Option<i64> {
     let topics = [topics::TRACKING, topics::CATALOGS, topics::MESSAGES];
     let mut tx = store.snapshot().await.ok()?;

@@ -1,4 +1,5 @@
-//! An identity provider on this machine: it checks what the console sends, and lies if a test says so.
+//! An identity provider on this machine: it checks what the console sends, and lies if a test says
+//! so.
 
 use std::collections::HashMap;
 use std::process::Command;
@@ -156,8 +157,8 @@ impl IdentityProvider {
         browser.get(&callback).await
     }
 
-    /// What the provider does with a browser that the console sends: the person is known, and agrees.
-    /// Returns the path and the query of the callback.
+    /// What the provider does with a browser that the console sends: the person is known, and
+    /// agrees. Returns the path and the query of the callback.
     pub fn authorize(&self, sent: &PageResponse) -> String {
         assert_eq!(sent.status, 303, "{sent:?}");
         let url = Url::parse(sent.location()).expect("a URL");

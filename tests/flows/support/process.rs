@@ -35,6 +35,15 @@ pub fn program(program: &str, directory: &Path, environment: &BTreeMap<String, S
     command
 }
 
+/// The binary with these arguments, as the shell reads them, on a terminal: that of util-linux's
+/// `script`.
+pub fn on_terminal(directory: &Path, arguments: &str) -> Command {
+    let mut command = program("script", directory, &Default::default());
+    command.args(["--quiet", "--return", "--command", &format!("{BINARY} {arguments}")]);
+    command.arg("/dev/null").env("SHELL", "/bin/sh");
+    command
+}
+
 /// Runs a command of the binary to its end.
 pub async fn output(mut command: Command) -> Output {
     let run = tokio::task::spawn_blocking(move || command.output());

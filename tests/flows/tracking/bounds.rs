@@ -37,8 +37,8 @@ async fn activity_stays_within_its_bytes(world: World) {
 async fn batches_beyond_the_transaction_limit_are_split(world: World) {
     let now = world.app.clock.now_ms();
     let half = async |objects: Vec<Value>| {
-        let (one, other) = objects.split_at(objects.len() / 2);
-        let messages = [world.message(now, one), world.message(now, other)];
+        let (first, other) = objects.split_at(objects.len() / 2);
+        let messages = [world.message(now, first), world.message(now, other)];
         let error = try_apply(&world.ingest, &world.app, &messages).await.unwrap_err();
         assert!(error.can_retry() && error.is_too_large(), "{error}");
         // A message by itself is as large as it is.

@@ -385,7 +385,8 @@ async fn decisions_hold_if_a_clock_is_ahead(world: World) {
     assert_eq!(world.show("ben").await["email_subscribe"], "subscribed");
 }
 
-/// Applies histories at the same time, with partitions that are behind, and compares every decision.
+/// Applies histories at the same time, with partitions that are behind, and compares every
+/// decision.
 async fn decisions_match_the_model(world: &mut World, rounds: u64, of_round: usize) {
     for seed in 0..rounds {
         world.another(&format!("acme {seed}")).await;

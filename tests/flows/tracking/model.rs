@@ -15,12 +15,12 @@ impl Random {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5555)
     }
 
-    /// A number from 0 to one less than `most`.
-    pub fn below(&mut self, most: i64) -> i64 {
+    /// A number from 0 to one less than `end`.
+    pub fn below(&mut self, end: i64) -> i64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        (self.0 >> 11) as i64 % most
+        (self.0 >> 11) as i64 % end
     }
 }
 
@@ -130,16 +130,16 @@ impl Model {
     }
 
     fn find(&self, user: &Value) -> Option<usize> {
-        let places = 0..self.users.len();
+        let indices = 0..self.users.len();
         if let Some(alias) = user.get("user_alias") {
             let alias = alias["alias_name"].as_str().expect("a text").to_owned();
-            return { places }.find(|at| self.users[*at].aliases.contains(&alias));
+            return { indices }.find(|at| self.users[*at].aliases.contains(&alias));
         }
         if let Some(id) = user.get("external_id") {
-            return { places }.find(|at| self.users[*at].fields.get("external_id") == Some(id));
+            return { indices }.find(|at| self.users[*at].fields.get("external_id") == Some(id));
         }
         let email = user["email"].as_str().expect("a text").to_lowercase();
-        places.filter(|at| self.users[*at].email().as_ref() == Some(&email)).max_by_key(|at| {
+        indices.filter(|at| self.users[*at].email().as_ref() == Some(&email)).max_by_key(|at| {
             let user = &self.users[*at];
             (user.fields.contains_key("external_id"), user.written, user.made.clone())
         })
@@ -148,8 +148,8 @@ impl Model {
     pub fn apply(&mut self, received_at: i64, object: &Value) {
         let (kind, object) = object.as_object().expect("an object").iter().next().expect("one");
         let user = &object["user"];
-        let place = match self.find(user) {
-            Some(place) => place,
+        let index = match self.find(user) {
+            Some(index) => index,
             None if object["update_only"] == true => return,
             None => {
                 let fields = user.as_object().expect("an object").clone();
@@ -163,7 +163,7 @@ impl Model {
                 self.users.len() - 1
             }
         };
-        let user = &mut self.users[place];
+        let user = &mut self.users[index];
         let number = |name: &str| object[name].as_i64().expect("a number");
         let mut count = |kind, name: &str, times: i64| {
             let (name, time) = (object[name].as_str().expect("a text").to_owned(), number("time"));

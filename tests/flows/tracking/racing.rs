@@ -81,8 +81,8 @@ mod in_circles {
         let tokens = json!({"push_tokens": [{"app_id": "app", "token": "t"}]});
         world.track(&[written(json!({"external_id": "ann"}), tokens, json!({}))]).await;
         let Store::Postgres { pool, .. } = &world.app.store else { panic!("PostgreSQL") };
-        let count = async |what: &str| {
-            let sql = AssertSqlSafe(format!("SELECT count({what}) {WAITING}"));
+        let count = async |expression: &str| {
+            let sql = AssertSqlSafe(format!("SELECT count({expression}) {WAITING}"));
             sqlx::query_scalar::<_, i64>(sql).fetch_one(pool).await.unwrap()
         };
         let waits = || eventually("the erasure waits", async || count("*").await == 1);

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::dump;
-use super::installed::{KEY, Place, SECRET_KEY, keyed};
+use super::installed::{KEY, ReceiverAddresses, SECRET_KEY, keyed};
 use crate::support::callbacks;
 use crate::support::files::{project, read};
 use crate::support::fleet::{Backend, Fleet};
@@ -68,15 +68,15 @@ pub fn made_at(release: &Path) -> i64 {
 }
 
 /// Those who receive what is sent, where the rows say. Another run may be there still.
-pub async fn receivers(place: Place) -> (Receiver, ScriptedRelay) {
+pub async fn receivers(addresses: ReceiverAddresses) -> (Receiver, ScriptedRelay) {
     let free = async || {
-        let bound = std::net::TcpListener::bind(place.http()).is_ok();
-        bound && std::net::TcpListener::bind(place.mail()).is_ok()
+        let bound = std::net::TcpListener::bind(addresses.http()).is_ok();
+        bound && std::net::TcpListener::bind(addresses.mail()).is_ok()
     };
     eventually("the receivers' addresses are free", free).await;
     (
-        Receiver::start_at(place.http(), []).await,
-        ScriptedRelay::start_at(place.mail(), &[], []).await,
+        Receiver::start_at(addresses.http(), []).await,
+        ScriptedRelay::start_at(addresses.mail(), &[], []).await,
     )
 }
 
@@ -171,9 +171,9 @@ fn sorted(texts: impl IntoIterator<Item = String>) -> Vec<String> {
 }
 
 async fn is_finished(backend: Backend) {
-    let place = Place::of(backend != Backend::Embedded);
+    let addresses = ReceiverAddresses::new(backend != Backend::Embedded);
     for release in releases() {
-        let (receiver, relay) = receivers(place).await;
+        let (receiver, relay) = receivers(addresses).await;
         let mut fleet = restored(backend, &release).await;
         match backend {
             Backend::Embedded => fleet.launch("standalone").await,

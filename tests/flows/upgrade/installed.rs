@@ -33,10 +33,10 @@ pub const USERS: usize = 24;
 
 /// Where its receivers are, which rows name: an address of this machine that nobody else has.
 #[derive(Clone, Copy)]
-pub struct Place(pub u8);
+pub struct ReceiverAddresses(pub u8);
 
-impl Place {
-    pub fn of(is_postgres: bool) -> Self {
+impl ReceiverAddresses {
+    pub fn new(is_postgres: bool) -> Self {
         Self(if is_postgres { 2 } else { 1 })
     }
 
@@ -59,7 +59,7 @@ impl Place {
 
 pub struct Installed {
     pub installation: Installation,
-    pub place: Place,
+    pub receivers: ReceiverAddresses,
     pub api: Api,
     base: String,
     stop: CancellationToken,
@@ -68,7 +68,7 @@ pub struct Installed {
 impl Installed {
     /// With all that is declared, users, and a gateway; nobody works.
     pub async fn new(store: TestStore) -> Self {
-        let place = Place::of(store.config.database.url.is_some());
+        let receivers = ReceiverAddresses::new(store.config.database.url.is_some());
         let installation = Installation::open(store, "workspace: acme", |config| {
             config.secret_key = Some(SECRET_KEY.to_owned().into());
             config.gateway.listen = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -85,7 +85,7 @@ impl Installed {
         let router = gateway::router(app.gateway.clone(), documented_routes(app));
         let stop = CancellationToken::new();
         tokio::spawn(gateway::serve(app.gateway.clone(), router, listener, stop.clone()));
-        let installed = Self { api: Api::new(&base, KEY), base, installation, place, stop };
+        let installed = Self { api: Api::new(&base, KEY), base, installation, receivers, stop };
         installed.declare().await;
         installed
     }
@@ -101,7 +101,7 @@ impl Installed {
             "restaurants.ndjson",
             "{\"id\":\"r1\",\"City\":\"Oslo\",\"Rating\":4.5}\n{\"id\":\"r2\",\"City\":\"Rome\"}\n",
         );
-        self.run(&["apply", &write("acme.yaml", &self.place.file())]).await;
+        self.run(&["apply", &write("acme.yaml", &self.receivers.file())]).await;
         let users: Vec<String> = (0..USERS).map(|n| user(n).to_string()).collect();
         self.run(&["import", &write("users.ndjson", &(users.join("\n") + "\n"))]).await;
         self.run(&["invalid-numbers", "add", &write("numbers.txt", "+15550199\n")]).await;
@@ -168,8 +168,8 @@ impl Installed {
                 .sum();
             eventually("all is applied", || async {
                 let mut tx = app.store.snapshot().await.unwrap();
-                let places = offsets::positions(&mut tx, topic).await.unwrap();
-                places.iter().map(|place| place.next).sum::<i64>() == end
+                let positions = offsets::positions(&mut tx, topic).await.unwrap();
+                positions.iter().map(|position| position.next).sum::<i64>() == end
             })
             .await;
         }
@@ -178,8 +178,8 @@ impl Installed {
     /// What was done before: there are results of every kind. Answers the receiver, which takes
     /// nothing more.
     pub async fn past(&self) -> Receiver {
-        let receiver = Receiver::start_at(self.place.http(), []).await;
-        let relay = ScriptedRelay::start_at(self.place.mail(), &[], []).await;
+        let receiver = Receiver::start_at(self.receivers.http(), []).await;
+        let relay = ScriptedRelay::start_at(self.receivers.mail(), &[], []).await;
         self.work(&Role::ALL, async {
             self.post("/users/track", &json!({
                 "attributes": (0..6).map(|n| json!({ "external_id": id(n), "visits": { "inc": 1 } }))
@@ -199,7 +199,7 @@ impl Installed {
             self.post("/messages/send", &json!({
                 "broadcast": true, "segment_id": SEGMENT, "campaign_id": WELCOME,
                 "messages": {
-                    "webhook": self.place.webhook("past {{${external_id}}}"),
+                    "webhook": self.receivers.webhook("past {{${external_id}}}"),
                     "email": { "app_id": APP, "from": "Acme <hello@acme.example>",
                                "subject": "past {{${external_id}}}", "body": "Hello" },
                     "content_card": { "type": "CLASSIC", "title": "past", "description": "Hello",
@@ -221,7 +221,7 @@ impl Installed {
                 .json(&body);
             let made = answer(call).await;
             assert_eq!(made.status, 201, "{made:?}");
-            let callback = self.place.url("/callback");
+            let callback = self.receivers.url("/callback");
             let body = json!({ "fields_to_export": ["external_id", "purchases"],
                                "callback_endpoint": callback });
             let prefix = self.api.export(&body).await.prefix;
@@ -284,7 +284,7 @@ impl Installed {
                 &json!({
                     "external_user_ids": [id(1), id(2)],
                     "messages": {
-                        "webhook": self.place.webhook("begun {{${external_id}}}"),
+                        "webhook": self.receivers.webhook("begun {{${external_id}}}"),
                         "email": { "app_id": APP, "from": "Acme <hello@acme.example>",
                                    "subject": "begun {{${external_id}}}", "body": "Hello" },
                     },
@@ -293,7 +293,7 @@ impl Installed {
             .await;
             self.receipt("begun", 4).await;
             let body = json!({ "fields_to_export": ["external_id"],
-                               "callback_endpoint": self.place.url("/callback-begun") });
+                               "callback_endpoint": self.receivers.url("/callback-begun") });
             let prefix = self.api.export(&body).await.prefix;
             self.api.done(&prefix).await;
             self.wait_for_count("SELECT count(*) FROM messages WHERE state = 'waiting'", |n| {
@@ -373,7 +373,7 @@ impl Installed {
                 { "user_alias": { "alias_name": "card 8", "alias_label": "crm" } },
             ],
             "messages": { "webhook":
-                self.place.webhook("named {{${external_id}}} {{api_trigger_properties.${n}}}") },
+                self.receivers.webhook("named {{${external_id}}} {{api_trigger_properties.${n}}}") },
         }))
         .await;
         self.post(
@@ -382,7 +382,7 @@ impl Installed {
                 "broadcast": true, "segment_id": SEGMENT, "audience": { "AND": [gold] },
                 "send_id": "spring", "recipient_subscription_state": "all",
                 "override_frequency_capping": true, "campaign_id": WELCOME,
-                "messages": { "webhook": self.place.webhook("all {{${external_id}}}") },
+                "messages": { "webhook": self.receivers.webhook("all {{${external_id}}}") },
             }),
         )
         .await;
@@ -402,7 +402,7 @@ impl Installed {
             "/messages/schedule/create",
             &json!({
                 "schedule": { "time": soon }, "external_user_ids": [id(11)],
-                "messages": { "webhook": self.place.webhook("scheduled {{${external_id}}}") },
+                "messages": { "webhook": self.receivers.webhook("scheduled {{${external_id}}}") },
             }),
         )
         .await;

@@ -10,7 +10,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
 use super::corpus::{Line, Object, folder, receivers, written};
 use super::dump;
-use super::installed::{Installed, Place};
+use super::installed::{Installed, ReceiverAddresses};
 use crate::support::stores::TestStore;
 
 /// The messages of an embedded log behind the first so many, in the order in which they were
@@ -59,7 +59,7 @@ fn objects(folder: &Path) -> Vec<Object> {
 async fn make(store: TestStore, to: &Path) {
     let is_postgres = store.config.database.url.is_some();
     // Nobody else may listen where nobody is to.
-    drop(receivers(Place::of(is_postgres)).await);
+    drop(receivers(ReceiverAddresses::new(is_postgres)).await);
     let installed = Installed::new(store).await;
     let data = installed.app().config.data.clone();
     let receiver = installed.past().await;

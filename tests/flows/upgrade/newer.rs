@@ -85,10 +85,10 @@ async fn messages_wait_in_a_fleet() {
 }
 
 /// What the worker printed when it left something to a newer one.
-async fn leaves(fleet: &Fleet, what: &str, times: usize) {
-    eventually(what, || async {
+async fn leaves(fleet: &Fleet, text: &str, times: usize) {
+    eventually(text, || async {
         let printed = fleet.printed();
-        printed.lines().filter(|line| line.contains(what)).count() >= times
+        printed.lines().filter(|line| line.contains(text)).count() >= times
     })
     .await;
 }

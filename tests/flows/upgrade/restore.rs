@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 
@@ -129,7 +129,7 @@ async fn a_backup_under_load_contains_all_acknowledged_requests() {
 }
 
 /// A backup of `standalone`, as the guide says, into a folder.
-async fn back_up(fleet: &Fleet, name: &str) -> PathBuf {
+pub async fn back_up(fleet: &Fleet, name: &str) -> PathBuf {
     let (data, folder) = (fleet.directory().join("data"), fleet.directory().join(name));
     std::fs::create_dir(&folder).expect("the folder");
     for file in ["store.db", "log.db"] {
@@ -169,21 +169,22 @@ async fn a_restore_applies_what_was_accepted_after_the_backup() {
     track(&fleet, &api, &["before-1", "before-2"]).await;
     let folder = back_up(&fleet, "kept").await;
     track(&fleet, &api, &["after-1", "after-2", "before-1"]).await;
-    let restore = ["backup", "restore", folder.to_str().expect("UTF-8")];
+    let restore = ["backup", "restore", folder.to_str().expect("UTF-8"), "--json"];
     let running = fleet.command(&restore).await;
     assert!(!running.status.success(), "it was restored under a running process");
 
     fleet.kill("standalone");
     let data = fleet.directory().join("data");
     std::fs::write(data.join("store.db"), "damaged").expect("it is damaged");
-    let printed = fleet.run(&restore).await;
-    assert!(printed.contains("3 messages after the backup"), "{printed}");
+    let restored: Value = serde_json::from_str(&fleet.run(&restore).await).expect("JSON");
+    assert_eq!((&restored["log"], &restored["messages"]), (&json!("kept"), &json!(3)));
     let aside: Vec<String> = std::fs::read_dir(&data)
         .expect("the folder")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
         .filter(|name| name.contains("before-restore"))
         .collect();
     assert!(aside.iter().any(|name| name.starts_with("store.db.")), "{aside:?}");
+    assert_eq!(restored["set_aside"].as_array().map(Vec::len), Some(aside.len()), "{restored}");
     assert!(!aside.iter().any(|name| name.starts_with("log.db.")), "{aside:?}");
     fleet.launch("standalone").await;
     fleet.applied().await;
@@ -202,7 +203,7 @@ async fn a_restore_keeps_no_log_that_does_not_continue_the_backup() {
     track(&fleet, &api, &["before-2", "before-3", "before-1"]).await;
     let folder = back_up(&fleet, "kept").await;
     let restore = ["backup", "restore", folder.to_str().expect("UTF-8")];
-    let replace = [restore[0], restore[1], restore[2], "--replace-log"];
+    let replace = [restore[0], restore[1], restore[2], "--replace-log", "--json"];
     track(&fleet, &api, &["after-1"]).await;
     fleet.kill("standalone");
     let data = fleet.directory().join("data");
@@ -229,7 +230,8 @@ async fn a_restore_keeps_no_log_that_does_not_continue_the_backup() {
         assert_eq!(std::fs::read(data.join("store.db")).expect("a file"), b"damaged");
         assert!(std::fs::read(data.join("log.db")).expect("a log") == log, "it was changed");
     }
-    fleet.run(&replace).await;
+    let restored: Value = serde_json::from_str(&fleet.run(&replace).await).expect("JSON");
+    assert_eq!(restored["log"], "from_backup", "{restored}");
     fleet.launch("standalone").await;
     fleet.applied().await;
     let mut expected = each_once(&["before-1", "before-2", "before-3"]);

@@ -49,7 +49,7 @@ async fn times_are_normalized(world: World) {
     });
     world.import_well(&[record.to_string()]).await;
     let shown = world.show("ann").await.unwrap();
-    for (place, time) in [
+    for (pointer, time) in [
         ("/created_at", "2021-06-28T17:02:43.032Z"),
         ("/uninstalled_at", "2021-06-28T00:00:00.000Z"),
         ("/date_of_last_session", "2021-06-28T17:02:43.032Z"),
@@ -57,6 +57,6 @@ async fn times_are_normalized(world: World) {
         ("/apps/0/last_used", "2021-06-28T17:02:43.100Z"),
         ("/custom_attributes/verbatim", "2021-06-28T19:02:43+0200"),
     ] {
-        assert_eq!(shown.pointer(place), Some(&Value::from(time)), "{place}");
+        assert_eq!(shown.pointer(pointer), Some(&Value::from(time)), "{pointer}");
     }
 }

@@ -33,7 +33,7 @@ fn list<T: std::fmt::Debug + 'static>(
     thing: impl Fn(u8, T) -> Value,
 ) -> impl Strategy<Value = Value> {
     let all = btree_map(0..4_u8, each, 0..4);
-    all.prop_map(move |all| all.into_iter().map(|(number, one)| thing(number, one)).collect())
+    all.prop_map(move |all| all.into_iter().map(|(number, value)| thing(number, value)).collect())
 }
 
 /// Keys whose secrets move from one to the next as the whole is rotated.
@@ -141,15 +141,15 @@ impl World {
     /// Applies a generated file, or none, to the workspace of that name; returns the changes.
     async fn bring(&self, name: &str, file: Option<&Value>) -> Vec<String> {
         let rest = file.cloned().unwrap_or_else(|| json!({}));
-        let mut whole = json!({ "workspace": name });
-        let fields = whole.as_object_mut().unwrap();
+        let mut document = json!({ "workspace": name });
+        let fields = document.as_object_mut().unwrap();
         fields.extend(rest.as_object().unwrap().clone());
         let options = Options { dry_run: false, prune: true };
         // A secret that another workspace had is refused once it is revoked there.
         let secrets = format!("secret-of-{name}-with-number");
-        let whole_text = whole.to_string().replace("integrator-secret-number", &secrets);
-        let applied = self.apply_with(&whole_text, options).await;
-        lines(&applied.unwrap_or_else(|error| panic!("{error}\n{whole:#}")))
+        let text = document.to_string().replace("integrator-secret-number", &secrets);
+        let applied = self.apply_with(&text, options).await;
+        lines(&applied.unwrap_or_else(|error| panic!("{error}\n{document:#}")))
     }
 
     /// What is stored of a workspace that a file declares; what it creates itself is left out.

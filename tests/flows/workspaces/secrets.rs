@@ -23,8 +23,8 @@ on_both_stores!(World =>
 );
 
 async fn secrets_are_not_readable_where_they_are_stored(world: World) {
-    let place = TestStorage::s3().await;
-    let (storage, bucket) = storage(&place);
+    let test_storage = TestStorage::s3().await;
+    let (storage, bucket) = storage(&test_storage);
     let callback = "whsec_Zm91ci1hbmQtdHdlbnR5LWJ5dGVzLW9yLXNv";
     let text = acme(&format!("{storage}callbacks: {{secret: {callback}}}\n"));
     let applied = world.apply(&text).await.unwrap();
@@ -33,7 +33,7 @@ async fn secrets_are_not_readable_where_they_are_stored(world: World) {
     let is_there = |text: &[u8]| stored.windows(text.len()).any(|window| window == text);
     // What is no secret is found, so the search works.
     assert!(is_there(b"integrator") && is_there(b"Acme for iOS"));
-    let s3_secret = place.secret().unwrap();
+    let s3_secret = test_storage.secret().unwrap();
     for secret in [SECRET, &s3_secret, &bucket, callback, "four-and-twenty-bytes"] {
         assert!(!is_there(secret.as_bytes()), "{secret} is stored as it is");
     }

@@ -17,8 +17,8 @@ on_both_stores!(World =>
     credentials_of_named_storages_are_encrypted_and_rotated,
 );
 
-fn named(name: &str, place: &TestStorage) -> Value {
-    let (kind, settings) = place.storage();
+fn named(name: &str, test_storage: &TestStorage) -> Value {
+    let (kind, settings) = test_storage.storage();
     json!({ "name": name, kind: settings })
 }
 
@@ -26,8 +26,8 @@ fn file(storages: &[Value]) -> String {
     acme(&format!("storages: {}\n", json!(storages)))
 }
 
-fn bucket(place: &TestStorage) -> String {
-    place.storage().1["bucket"].as_str().unwrap().to_owned()
+fn bucket(test_storage: &TestStorage) -> String {
+    test_storage.storage().1["bucket"].as_str().unwrap().to_owned()
 }
 
 impl World {
@@ -96,10 +96,10 @@ async fn named_storages_are_tried_kept_changed_and_removed(world: World) {
 }
 
 async fn credentials_of_named_storages_are_encrypted_and_rotated(world: World) {
-    let place = TestStorage::s3().await;
-    world.apply(&file(&[named("warehouse", &place)])).await.unwrap();
+    let test_storage = TestStorage::s3().await;
+    world.apply(&file(&[named("warehouse", &test_storage)])).await.unwrap();
     let [warehouse] = world.named_storages(["warehouse"]).await;
-    let (stored, secret) = (world.everything_stored().await, place.secret().unwrap());
+    let (stored, secret) = (world.everything_stored().await, test_storage.secret().unwrap());
     let is_there = |text: &[u8]| stored.windows(text.len()).any(|window| window == text);
     assert!(is_there(b"warehouse") && !is_there(secret.as_bytes()));
 

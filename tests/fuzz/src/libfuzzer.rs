@@ -37,12 +37,12 @@ fuzz_target!(
 );
 
 // libFuzzer knows bytes, and Longshore's mutator the words and brackets of what it reads.
-fuzz_mutator!(|bytes: &mut [u8], size: usize, most: usize, seed: u32| {
+fuzz_mutator!(|bytes: &mut [u8], size: usize, max_size: usize, seed: u32| {
     if seed.is_multiple_of(2) {
-        return fuzzer_mutate(bytes, size, most);
+        return fuzzer_mutate(bytes, size, max_size);
     }
     let mutated = MUTATOR.mutate(&bytes[..size], seed.into());
-    let size = mutated.len().min(most);
+    let size = mutated.len().min(max_size);
     bytes[..size].copy_from_slice(&mutated[..size]);
     size
 });

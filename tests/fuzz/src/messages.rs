@@ -66,7 +66,7 @@ fn declared() -> Map<String, Value> {
 }
 
 /// The order of a request, which is complete and passes through the log unchanged.
-fn order(read: Result<CheckedSend, ApiError>, kind: Kind, place: MessageSource) -> Option<Order> {
+fn order(read: Result<CheckedSend, ApiError>, kind: Kind, source: MessageSource) -> Option<Order> {
     let wanted = match read {
         Ok(wanted) => wanted,
         Err(error) => {
@@ -85,7 +85,7 @@ fn order(read: Result<CheckedSend, ApiError>, kind: Kind, place: MessageSource) 
         let read = Audience::read(audience).expect("what is kept is read");
         assert_eq!(read.to_json(), *audience);
     }
-    let (_, again, problems) = Content::read(&order.messages, place, &SETTINGS);
+    let (_, again, problems) = Content::read(&order.messages, source, &SETTINGS);
     assert!(problems.is_empty() && !again.is_empty(), "{problems:?}");
     assert_eq!(again, order.messages);
     match order.clone().to_log(8) {

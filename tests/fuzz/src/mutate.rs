@@ -84,8 +84,8 @@ impl Mutator {
             }
             5 => {
                 let bytes: usize = text[at..to].iter().map(Vec::len).sum();
-                let most = (1 << random.random_range(1..=12)).min(MAX / bytes.max(1));
-                let times = random.random_range(0..=most);
+                let max_times = (1 << random.random_range(1..=12)).min(MAX / bytes.max(1));
+                let times = random.random_range(0..=max_times);
                 let copies = std::iter::repeat_n(text[at..to].to_vec(), times).flatten();
                 text.splice(to..to, copies.collect::<Vec<_>>());
             }

@@ -173,8 +173,8 @@ pub fn headers(bytes: &[u8]) -> Option<Accepted> {
     for value in bytes.split(|byte| *byte == b'\n').take(8) {
         let Ok(value) = HeaderValue::from_bytes(value) else { continue };
         // Separately, because a key may occur only once.
-        let one = HeaderMap::from_iter([(IDEMPOTENCY_KEY, value.clone())]);
-        check_key(&one);
+        let single = HeaderMap::from_iter([(IDEMPOTENCY_KEY, value.clone())]);
+        check_key(&single);
         for name in &names {
             headers.append(name, value.clone());
         }

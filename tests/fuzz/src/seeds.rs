@@ -94,7 +94,9 @@ impl Source {
 fn operation(id: &str) -> &'static Value {
     let paths = DOCUMENT["paths"].as_object().into_iter().flat_map(Map::values);
     let mut operations = paths.filter_map(Value::as_object).flat_map(Map::values);
-    operations.find(|one| one["operationId"] == id).unwrap_or_else(|| panic!("no operation {id}"))
+    operations
+        .find(|operation| operation["operationId"] == id)
+        .unwrap_or_else(|| panic!("no operation {id}"))
 }
 
 fn body(id: &str) -> &'static Value {
@@ -107,7 +109,12 @@ fn queries(operation: &Value) -> Vec<Vec<u8>> {
     let parameters = operation["parameters"].as_array().into_iter().flatten();
     let parameters = parameters.filter(|parameter| parameter["in"] == "query");
     let parameters: Vec<_> = parameters
-        .map(|one| (one["name"].as_str().unwrap_or_default(), values(&DOCUMENT, &one["schema"])))
+        .map(|parameter| {
+            (
+                parameter["name"].as_str().unwrap_or_default(),
+                values(&DOCUMENT, &parameter["schema"]),
+            )
+        })
         .collect();
     let written = |pairs: &[(&str, &Value)]| {
         let mut query = Serializer::new(String::new());
@@ -220,8 +227,9 @@ impl Sampler<'_> {
         };
         let mut all = self.values(element, depth + 1);
         let first = json!([all[0]]);
-        let most = schema["maxItems"].as_u64().and_then(|most| usize::try_from(most).ok());
-        all.truncate(most.unwrap_or(VALUES).min(ENUMERATED));
+        let max_items =
+            schema["maxItems"].as_u64().and_then(|max_items| usize::try_from(max_items).ok());
+        all.truncate(max_items.unwrap_or(VALUES).min(ENUMERATED));
         [first, all.into(), json!([])]
     }
 

@@ -18,8 +18,8 @@ struct Entry {
 /// A page of a workspace in the menu: name, icon, path and right.
 type WorkspacePage = (&'static str, &'static str, &'static str, Right);
 
-/// The pages of a workspace in the menu, in groups. The first group also has the overview, and the last
-/// one the pages of the installation.
+/// The pages of a workspace in the menu, in groups. The first group also has the overview, and the
+/// last one the pages of the installation.
 const OF_WORKSPACE: [(&str, &[WorkspacePage]); 4] = [
     (
         "Work",

@@ -1,7 +1,7 @@
 //! The keys of an identity provider (RFC 7517), and signatures of tokens with them (RFC 7515).
 //!
-//! Only RS256 and ES256: every provider has one of them, and a list without `none` and without shared
-//! secrets leaves no token to confuse them with.
+//! Only RS256 and ES256: every provider has one of them, and a list without `none` and without
+//! shared secrets leaves no token to confuse them with.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use ring::signature::{

@@ -1,8 +1,8 @@
 //! Requests to the identity provider.
 //!
 //! They have the limits of every outgoing request: no redirects, no proxy, a time limit, a maximum
-//! size. But they may reach private networks: only the operator chooses the issuer, and providers of
-//! companies are often there.
+//! size. But they may reach private networks: only the operator chooses the issuer, and providers
+//! of companies are often there.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ const MAX_AGE: Duration = Duration::from_secs(3_600);
 /// after a failure: whoever signs in could otherwise make this process flood the provider.
 const MIN_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Sign-ins that wait for the provider at the same time. Strangers can begin one, so a network gets at
-/// most as many as it leaves free.
+/// Sign-ins that wait for the provider at the same time. Strangers can begin one, so a network gets
+/// at most as many as it leaves free.
 const AT_ONCE: usize = 8;
 
 /// The identity provider of the settings.
@@ -199,8 +199,8 @@ impl Provider {
         url
     }
 
-    /// The person that a code signs in, after all checks. `issuer` is what the browser's address says
-    /// about who sent it (RFC 9207).
+    /// The person that a code signs in, after all checks. `issuer` is what the browser's address
+    /// says about who sent it (RFC 9207).
     pub async fn claims(
         &self,
         pending: &Pending,

@@ -160,8 +160,8 @@ pub fn says_verified(claims: &Claims, claim: &str) -> bool {
     claim != EMAIL || claims.contains_key(EMAIL_VERIFIED)
 }
 
-/// The claims of a token and of the user info: what the token says counts. But an address is from the
-/// same document as whether it is verified.
+/// The claims of a token and of the user info: what the token says counts. But an address is from
+/// the same document as whether it is verified.
 pub fn with_user_info(mut token: Claims, mut user_info: Claims) -> Claims {
     if user_info.contains_key(EMAIL) {
         token.remove(EMAIL);
@@ -171,8 +171,8 @@ pub fn with_user_info(mut token: Claims, mut user_info: Claims) -> Claims {
     user_info
 }
 
-/// Whether the provider has not verified the email address that identifies the person. Some providers,
-/// such as Entra, do not say; some write the boolean as a text.
+/// Whether the provider has not verified the email address that identifies the person. Some
+/// providers, such as Entra, do not say; some write the boolean as a text.
 pub fn is_unverified(claims: &Claims, claim: &str) -> bool {
     let is_true = |verified: &Value| *verified == true || *verified == "true";
     claim == EMAIL && claims.get(EMAIL_VERIFIED).is_some_and(|verified| !is_true(verified))

@@ -253,8 +253,8 @@ fn changes(details: &Value) -> Option<Vec<(String, String, String)>> {
     Some(names.into_iter().map(change).filter(|(_, before, after)| before != after).collect())
 }
 
-/// All entries that match, as JSON, one in each line. Between two statements it holds no connection to
-/// the database, however slowly the client reads. It ends early, as an error, with the session.
+/// All entries that match, as JSON, one in each line. Between two statements it holds no connection
+/// to the database, however slowly the client reads. It ends early, as an error, with the session.
 fn download(page: Page, head: Parts, filter: audit::Filter) -> Response {
     let first = audit::Filter { limit: READ_AT_ONCE, ..filter };
     let lines = stream::try_unfold(Some(first), move |filter| {

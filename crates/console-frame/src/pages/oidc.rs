@@ -26,8 +26,8 @@ use runtime::outbound::stored_text;
 
 static REFUSED: LogLimit = LogLimit::new();
 
-/// Entries about refused sign-ins have the limit of log lines: whoever has an account at the provider
-/// could otherwise fill the audit log.
+/// Entries about refused sign-ins have the limit of log lines: whoever has an account at the
+/// provider could otherwise fill the audit log.
 static RECORDED: LogLimit = LogLimit::new();
 
 /// The name of a person in an entry, in characters.
@@ -57,14 +57,15 @@ pub async fn begin(State(app): State<App>, head: Parts) -> Result<Response, Page
     }
 }
 
-/// Whether a page of another site leads here: it must not replace a session. Browsers say so over TLS.
+/// Whether a page of another site leads here: it must not replace a session. Browsers say so over
+/// TLS.
 fn is_of_other_site(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site");
     site.is_some_and(|site| site != "same-origin" && site != "none")
 }
 
-/// `GET /sign-in/oidc/callback`: the identity provider sends the browser here with a code. The session
-/// that the browser had ends.
+/// `GET /sign-in/oidc/callback`: the identity provider sends the browser here with a code. The
+/// session that the browser had ends.
 pub async fn callback(State(app): State<App>, head: Parts) -> Result<Response, PageError> {
     let provider = app.oidc.as_ref().ok_or(PageError::NotFound)?;
     let browser = Browser::from_request(&app.config, &head);

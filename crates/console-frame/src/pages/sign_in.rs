@@ -164,8 +164,8 @@ fn token(form: &Form) -> &str {
     pasted.rsplit_once('#').map_or(pasted, |(_, token)| token)
 }
 
-/// A path of the console that a request names, below the base path; `/` for everything that a browser
-/// could read as an address elsewhere.
+/// A path of the console that a request names, below the base path; `/` for everything that a
+/// browser could read as an address elsewhere.
 pub fn path_of_console(text: &str) -> &str {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     let is_path = text.starts_with('/') && !text.starts_with("//");

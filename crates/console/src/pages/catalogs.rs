@@ -29,7 +29,7 @@ const NAMED_FIELDS: usize = 5;
 /// `GET /w/{workspace}/catalogs`.
 pub async fn list(page: Page, RawQuery(query): RawQuery) -> Result<Response, PageError> {
     let view = KeyedView::read(query.as_deref().unwrap_or_default());
-    // The database may order names in another way than by their bytes.
+    // The column `name` may have another order than that of the bytes, so there is no search.
     let view = KeyedView { search: String::new(), ..view };
     let workspace = page.workspace()?.id;
     let mut tx = page.app.request_queue.snapshot().await?;

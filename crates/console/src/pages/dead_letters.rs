@@ -172,7 +172,8 @@ fn redirect(page: &Page, below: &str, done: Done) -> Response {
     page.redirect(&format!("{}?done={}", path(page, below), done.name()))
 }
 
-/// The dead letter of a path, with the beginning of its payload; that of another workspace is unknown.
+/// The dead letter of a path, with the beginning of its payload; that of another workspace is
+/// unknown.
 async fn find(
     page: &Page,
     tx: &mut Tx,

@@ -1,5 +1,5 @@
-//! The developer console of a workspace: its sends to segments whose messages were all sent, the latest
-//! first (docs/how-to/console-pages.md).
+//! The developer console of a workspace: its sends to segments whose messages were all sent, the
+//! latest first (docs/how-to/console-pages.md).
 
 use std::collections::HashMap;
 

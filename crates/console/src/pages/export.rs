@@ -66,15 +66,15 @@ pub struct StreamOf {
 pub async fn live(
     page: Page,
     Path(path): Path<ExportPath>,
-    of: Result<Query<StreamOf>, QueryRejection>,
+    stream: Result<Query<StreamOf>, QueryRejection>,
     head: Parts,
 ) -> Result<Response, PageError> {
-    let Query(of) = of.map_err(invalid_query)?;
+    let Query(stream) = stream.map_err(invalid_query)?;
     let mut tx = page.app.request_queue.snapshot().await?;
     let (job, progress) = own_job(&page, &mut tx, &path).await?;
     let planned_at = progress.plan.as_ref().and_then(|plan| plan.planned_at);
     let followed = (job.clone(), progress);
-    let follower = Follower::open(&page.app.exports, &mut tx, followed, of.view, &head).await;
+    let follower = Follower::open(&page.app.exports, &mut tx, followed, stream.view, &head).await;
     drop(tx);
     match follower {
         Ok(follower) => {

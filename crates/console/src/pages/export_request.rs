@@ -1,5 +1,5 @@
-//! The form that requests an export, or estimates it. What it checks and does is what the API checks
-//! and does: it builds the API's request.
+//! The form that requests an export, or estimates it. What it checks and does is what the API
+//! checks and does: it builds the API's request.
 
 mod form;
 mod view;
@@ -46,8 +46,8 @@ pub async fn show(
     Ok(rendered(&page, &choices, &values, &Errors::default(), None))
 }
 
-/// `POST /w/{workspace}/exports/new`: estimates the export, or requests it. An invalid form is shown
-/// again (422).
+/// `POST /w/{workspace}/exports/new`: estimates the export, or requests it. An invalid form is
+/// shown again (422).
 pub async fn submit(
     page: Page,
     Extension(RequestId(request_id)): Extension<RequestId>,

@@ -208,8 +208,8 @@ fn terminal(page: &Page, span: Span) -> Markup {
     parts::terminal("", &workspace_command(page, "history", options, &[]))
 }
 
-/// The charts of the last 24 hours for an overview. The workspaces are those in which the person may
-/// see exports and messages; none stands for all of them.
+/// The charts of the last 24 hours for an overview. The workspaces are those in which the person
+/// may see exports and messages; none stands for all of them.
 pub async fn overview(
     page: &Page,
     with_exports: Scope<'_>,

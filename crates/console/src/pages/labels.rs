@@ -28,8 +28,8 @@ pub fn title(send: &DispatchSummary) -> &str {
     campaign_title(campaign, Some(send.kind))
 }
 
-/// The name of the campaign or Canvas of a send. `campaign` is none without one, and its name is none
-/// if it was removed. `kind` is none if the send was deleted.
+/// The name of the campaign or Canvas of a send. `campaign` is none without one, and its name is
+/// none if it was removed. `kind` is none if the send was deleted.
 pub fn campaign_title(campaign: Option<Option<&str>>, kind: Option<Kind>) -> &str {
     match (campaign, kind) {
         (Some(Some(name)), _) => name,

@@ -1,4 +1,5 @@
-//! The overview: what needs a look, and what is in progress, in all workspaces that the person sees.
+//! The overview: what needs a look, and what is in progress, in all workspaces that the person
+//! sees.
 //!
 //! Its cost is bounded: it reads indexes of unfinished work, and the latest rows up to a limit.
 

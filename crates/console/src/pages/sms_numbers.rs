@@ -1,8 +1,8 @@
 //! The invalid phone numbers of a workspace (docs/how-to/console-pages.md): personal data, so each
 //! view is in the audit log.
 //!
-//! Searches and further pages are POSTs: a number is in no address, and so in no log of a proxy and not
-//! in the browser's history.
+//! Searches and further pages are POSTs: a number is in no address, and so in no log of a proxy and
+//! not in the browser's history.
 
 use std::collections::BTreeMap;
 

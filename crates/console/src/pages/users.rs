@@ -336,8 +336,8 @@ async fn record_view(page: &Page, id: Uuid, part: &'static str) -> Result<(), Pa
     write_entry(page, &page.audit("user.view", id.to_string(), json!({ "page": part }))).await
 }
 
-/// Records that the person looked for a user, and which ones were found. Not the text that was entered:
-/// it is personal data.
+/// Records that the person looked for a user, and which ones were found. Not the text that was
+/// entered: it is personal data.
 pub async fn record_search(page: &Page, found: &[Uuid]) -> Result<(), PageError> {
     let object = parts::count_of(found.len() as i64, "user", "users");
     write_entry(page, &page.audit("user.search", object, json!({ "users": found }))).await

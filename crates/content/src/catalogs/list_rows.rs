@@ -1,5 +1,5 @@
-//! The SQL of catalogs and items as people look through them: pages by key, with counts that stop at
-//! a limit.
+//! The SQL of catalogs and items as people look through them: pages by key, with counts that stop
+//! at a limit.
 
 use std::collections::HashMap;
 
@@ -64,8 +64,8 @@ pub async fn find_catalog(
     .transpose()
 }
 
-/// The number of items of each of these catalogs, by the catalog's id; [`MAX_COUNTED`] + 1 if there are
-/// more than [`MAX_COUNTED`].
+/// The number of items of each of these catalogs, by the catalog's id; [`MAX_COUNTED`] + 1 if there
+/// are more than [`MAX_COUNTED`].
 pub async fn count_items(tx: &mut Tx, catalogs: &[i32]) -> Result<HashMap<i32, i64>, StoreError> {
     let counted: Vec<(i32, i64)> = fetch_listed!(
         tx,

@@ -100,12 +100,12 @@ impl<'a> Values<'a> {
     pub fn merge(&mut self, newer: &Values<'a>) -> bool {
         let mut changed = false;
         for (name, value) in &newer.0 {
-            let index = self.0.iter().position(|(other, _)| other == name);
-            match (index, value.get()) {
+            let stored = self.0.iter_mut().enumerate().find(|(_, (other, _))| other == name);
+            match (stored, value.get()) {
                 (None, "null") => continue,
-                (Some(index), "null") => _ = self.0.remove(index),
-                (Some(index), json) if self.0[index].1.get() == json => continue,
-                (Some(index), _) => self.0[index].1 = value.clone(),
+                (Some((index, _)), "null") => _ = self.0.remove(index),
+                (Some((_, (_, former))), json) if former.get() == json => continue,
+                (Some((_, (_, former))), _) => *former = value.clone(),
                 (None, _) => self.0.push((name.clone(), value.clone())),
             }
             changed = true;

@@ -385,8 +385,8 @@ pub async fn insert_edits(tx: &mut Tx, edits: &[EditRow]) -> Result<(), StoreErr
     Ok(())
 }
 
-/// The latest records of a catalog, newest first; only those after the request `after` in this order.
-/// The records of a request are adjacent.
+/// The latest records of a catalog, newest first; only those after the request `after` in this
+/// order. The records of a request are adjacent.
 pub async fn latest_edits(
     tx: &mut Tx,
     catalog: i32,

@@ -10,8 +10,8 @@ use gateway::workspaces::email_templates::EmailTemplate;
 use gateway::workspaces::rules::{Id, Name, checked};
 
 /// An email template: fields of the API's email object, in which strings are Liquid templates. All
-/// fields except `id` and `name` are stored as written: `${…}` in them belongs to a template, and is
-/// not read from the environment. They are not encrypted.
+/// fields except `id` and `name` are stored as written: `${…}` in them belongs to a template, and
+/// is not read from the environment. They are not encrypted.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[schemars(rename = "EmailTemplate")]
 pub(crate) struct DeclaredEmailTemplate {

@@ -99,8 +99,8 @@ macro_rules! azure {
 azure! {
     /// Azure Blob Storage, with an access key or a SAS token.
     Azure {
-        /// Whether exports go to this container. Otherwise they go to S3 if it is configured; without
-        /// S3, they have a download URL.
+        /// Whether exports go to this container. Otherwise they go to S3 if it is configured;
+        /// without S3, they have a download URL.
         #[serde(default)]
         pub default_export_destination: bool,
     }

@@ -293,7 +293,8 @@ fn campaigns(declaration: &Declaration, document: &mut Document<'_>) {
         {
             report("trigger", &path, &text);
         }
-        // Without the rest of the workspace, only the body can be checked. An email template has one.
+        // Without the rest of the workspace, only the body can be checked. An email template has
+        // one.
         let has_body = |email: &serde_json::Map<String, Value>| {
             email.get("body").and_then(Value::as_str).is_some_and(|body| !body.is_empty())
                 || email.get(EMAIL_TEMPLATE_ID).is_some_and(|id| !id.is_null())

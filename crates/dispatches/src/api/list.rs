@@ -129,8 +129,8 @@ struct Page {
 pub(super) struct Dispatch {
     #[schemars(regex(pattern = DISPATCH_ID))]
     dispatch_id: String,
-    /// `done`, `failed` and `cancelled` are final. `cancelling` is followed by `cancelled`: messages
-    /// that workers already hold may still go out.
+    /// `done`, `failed` and `cancelled` are final. `cancelling` is followed by `cancelled`:
+    /// messages that workers already hold may still go out.
     #[schemars(with = "String", extend("enum" = State::ALL.map(State::name)))]
     state: State,
     /// What caused it.
@@ -167,11 +167,11 @@ pub(super) struct Dispatch {
 #[derive(Serialize, JsonSchema)]
 struct CheckedUsers {
     checked: i64,
-    /// Grows if the dispatch is at local times, by those of each time. After a cancellation, `total`
-    /// minus `checked` is the number of users that the dispatch never reached.
+    /// Grows if the dispatch is at local times, by those of each time. After a cancellation,
+    /// `total` minus `checked` is the number of users that the dispatch never reached.
     total: i64,
-    /// The checked users that the dispatch is for: those who exist, are in the audience, and are not
-    /// in the control group. Absent if the dispatch is at local times.
+    /// The checked users that the dispatch is for: those who exist, are in the audience, and are
+    /// not in the control group. Absent if the dispatch is at local times.
     #[serde(skip_serializing_if = "Option::is_none")]
     matched: Option<i64>,
 }

@@ -117,9 +117,9 @@ pub async fn first_response(
     })
 }
 
-/// Begins the dispatch of a checked request, in one transaction with the response and with `entry` of
-/// the audit log, whose object is the new dispatch; with the key of an earlier request with the same
-/// body, returns its response.
+/// Begins the dispatch of a checked request, in one transaction with the response and with `entry`
+/// of the audit log, whose object is the new dispatch; with the key of an earlier request with the
+/// same body, returns its response.
 pub async fn send_once(
     app: &App,
     (workspace, dispatch): (i32, Uuid),

@@ -128,9 +128,9 @@ impl From<CancelError> for ApiError {
     }
 }
 
-/// Cancels a workspace's dispatch in the caller's transaction. Returns the change for the audit log;
-/// none if it was cancelled before. After the commit, wait with [`dispatch::wait_for_batches`] before
-/// you count the messages in flight.
+/// Cancels a workspace's dispatch in the caller's transaction. Returns the change for the audit
+/// log; none if it was cancelled before. After the commit, wait with [`dispatch::wait_for_batches`]
+/// before you count the messages in flight.
 pub async fn cancel_dispatch(
     tx: &mut Tx,
     workspace: i32,
@@ -158,7 +158,7 @@ async fn check_can_be_cancelled(
 
 /// What the audit log has about a cancellation.
 pub fn cancellation(id: Uuid, before: State, after: State) -> Option<Change> {
-    Change::of_state("dispatch.cancel", id.simple().to_string(), before.name(), after.name())
+    Change::from_states("dispatch.cancel", id.simple().to_string(), before.name(), after.name())
 }
 
 /// A dispatch, and the outcomes of its messages.
@@ -177,9 +177,9 @@ struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     may_still_be_sent: Option<i64>,
     /// Number of messages that their users may have although they were not accepted, as far as is
-    /// known: the receiver did not respond to an attempt, or a worker was lost. They are included in
-    /// `outcomes`, mostly as cancelled or failed. Absent while the dispatch is planning or running, or
-    /// if it has more than a million messages.
+    /// known: the receiver did not respond to an attempt, or a worker was lost. They are included
+    /// in `outcomes`, mostly as cancelled or failed. Absent while the dispatch is planning or
+    /// running, or if it has more than a million messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     may_have_been_sent: Option<i64>,
     /// The three most frequent reasons for each channel and outcome, of the latest 10,000 messages
@@ -205,8 +205,8 @@ struct OutcomeCounts {
     /// Ended by the template.
     aborted: i64,
     failed: i64,
-    /// Given up, because the dispatch was cancelled or failed. While it is cancelling, those that may
-    /// still be sent are included. Those of them that may have been sent are always included.
+    /// Given up, because the dispatch was cancelled or failed. While it is cancelling, those that
+    /// may still be sent are included. Those of them that may have been sent are always included.
     cancelled: i64,
 }
 

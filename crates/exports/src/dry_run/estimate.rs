@@ -43,8 +43,8 @@ pub enum Source {
 #[schemars(rename = "DryRunBasis")]
 pub struct Basis {
     /// `all_users`: all users were counted or read. `sample`: some users of all ages.
-    /// `past_exports`: exports of the same users and fields, for `seconds` also other exports of the
-    /// installation. `default`: measurements of the Longshore project.
+    /// `past_exports`: exports of the same users and fields, for `seconds` also other exports of
+    /// the installation. `default`: measurements of the Longshore project.
     source: Source,
     /// The number of users in the sample, or of past exports of the same users and fields.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -204,8 +204,8 @@ pub(super) fn expected_ms(users: i64, fields: &FieldSet) -> f64 {
     START_MS + users as f64 * (USER_MS + FIELD_MS * field_count as f64 + activity)
 }
 
-/// Estimates the seconds from the start to the end of the export: those of two processors, times the
-/// factor by which past exports were slower. The check of users does not get faster with more
+/// Estimates the seconds from the start to the end of the export: those of two processors, times
+/// the factor by which past exports were slower. The check of users does not get faster with more
 /// processors, so only exports of the same request, which did it, say how long it takes.
 pub(super) fn seconds(users: i64, speed: &Speed<'_>) -> Estimate {
     let checks = speed.checked_users as f64 * CHECK_MS;

@@ -278,8 +278,8 @@ impl Reservoir {
     }
 }
 
-/// A stretch of `users` of the `count` users of a slice, each with the users that it skips. It starts
-/// anywhere and continues at the beginning, so that each user is equally likely to be in it.
+/// A stretch of `users` of the `count` users of a slice, each with the users that it skips. It
+/// starts anywhere and continues at the beginning, so that each user is equally likely to be in it.
 fn pieces(index: usize, count: i64, users: i64) -> impl Iterator<Item = (i64, i64)> {
     let start = (count as f64 * (index as f64 * SPREAD).fract()) as i64;
     let first = users.min(count - start);

@@ -20,7 +20,8 @@ pub struct SegmentSample {
     pub service_ids: Vec<Uuid>,
 }
 
-/// Counts or estimates the users of a segment of the workspace, and returns at most `limit` of them.
+/// Counts or estimates the users of a segment of the workspace, and returns at most `limit` of
+/// them.
 pub async fn sample_segment(
     app: &App,
     workspace: i32,

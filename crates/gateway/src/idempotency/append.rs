@@ -67,8 +67,8 @@ impl AppendTurn {
         self.received
     }
 
-    /// The error of a body that is rejected. If an unfinished request had this body, definitions have
-    /// changed since, and it may have had effects: then a new key could repeat these.
+    /// The error of a body that is rejected. If an unfinished request had this body, definitions
+    /// have changed since, and it may have had effects: then a new key could repeat these.
     pub fn rejected(&self, error: ApiError) -> ApiError {
         let is_unfinished = self.keyed.as_ref().is_some_and(|keyed| keyed.unfinished.is_some());
         if is_unfinished { claims::unrepeatable() } else { error }

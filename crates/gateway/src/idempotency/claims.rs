@@ -79,7 +79,7 @@ impl Claims {
     /// The state of the key; an error if it was used with another body.
     pub async fn state(&self, body_hash: &[u8; 32]) -> Result<KeyState, ApiError> {
         let load = self.app.claim_batches.load.run(self.key.clone());
-        let Some(mut found) = self.app.request_queue.run(load).await? else {
+        let Some(mut found) = self.app.claims.request_queue.run(load).await? else {
             return Ok(KeyState::Unused);
         };
         let response = first_response(body_hash, &mut found)?;
@@ -91,7 +91,7 @@ impl Claims {
         let lease = self.lease();
         let new = NewClaim { key: self.key.clone(), claim: claim.clone(), lease: lease.millis };
         let insert = self.app.claim_batches.insert.run(new);
-        let inserted = self.app.request_queue.run(insert).await;
+        let inserted = self.app.claims.request_queue.run(insert).await;
         if !self.or_release(claim, inserted)? {
             return Err(in_progress());
         }

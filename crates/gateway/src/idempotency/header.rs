@@ -39,8 +39,8 @@ impl IdempotencyKey {
         Ok(Self { workspace, endpoint, key: parse(value)? })
     }
 
-    /// The key within the scope of one object of a route. The object exists, so the length of its id
-    /// is limited.
+    /// The key within the scope of one object of a route. The object exists, so the length of its
+    /// id is limited.
     pub fn within(mut self, object_id: &str) -> Self {
         self.endpoint = format!("{} {object_id}", self.endpoint);
         self

@@ -1,5 +1,5 @@
-//! The SQL of claims: each statement is a transaction, except those with `_within`. Those with `_all`
-//! serve many requests at once ([`Batches`](store::batches::Batches)).
+//! The SQL of claims: each statement is a transaction, except those with `_within`. Those with
+//! `_all` serve many requests at once ([`Batches`](store::batches::Batches)).
 //!
 //! These are not rows of [`store::claims`]: they live a day longer than the work, with its
 //! response, no worker waits for them, and one statement must both find and lease the claim by the
@@ -344,15 +344,15 @@ pub(super) async fn finish_all(
                  SELECT * FROM unnest($1::integer[], $2::text[], $3::text[], $4::uuid[],
                                       $5::integer[], $6::text[])
              ), locked AS (
-                 SELECT workspace_id, endpoint, key, claim.id
+                 SELECT workspace_id, endpoint, key, sent.status, sent.answer
                  FROM sent JOIN idempotency_claims AS claim USING (workspace_id, endpoint, key)
                  WHERE claim.id = sent.id AND claim.status IS NULL
                  ORDER BY workspace_id, endpoint, key FOR UPDATE OF claim
              )
-             UPDATE idempotency_claims AS claim SET status = sent.status, answer = sent.answer
-             FROM sent JOIN locked USING (workspace_id, endpoint, key, id)
-             WHERE claim.workspace_id = sent.workspace_id AND claim.endpoint = sent.endpoint
-               AND claim.key = sent.key",
+             UPDATE idempotency_claims AS claim SET status = locked.status, answer = locked.answer
+             FROM locked
+             WHERE claim.workspace_id = locked.workspace_id AND claim.endpoint = locked.endpoint
+               AND claim.key = locked.key",
         )
         .bind(column(&finished, |finished| finished.key.workspace))
         .bind(column(&finished, |finished| finished.key.endpoint.as_str()))

@@ -23,7 +23,8 @@ const START: &str = "Scalar.createApiReference('#app', {\
     agent: { disabled: true }, mcp: { disabled: true }, documentDownloadType: 'none', \
     defaultOpenAllTags: true })";
 
-/// The introduction has the whole width: its second column is empty, and its code is wider than one.
+/// The introduction has the whole width: its second column is empty, and its code is wider than
+/// one.
 const STYLE: &str = ".introduction-section .section-columns.section-columns\
     {flex-direction:column;gap:24px}";
 

@@ -1,5 +1,5 @@
-//! Email templates of the workspace file. An email object names one in `email_template_id`, and gets
-//! from it the fields that it does not set itself.
+//! Email templates of the workspace file. An email object names one in `email_template_id`, and
+//! gets from it the fields that it does not set itself.
 //!
 //! The gateway fills the email objects of requests, and `apply` those of campaigns and Canvases. So
 //! accepted requests and stored campaigns are complete. A later change of the template does not

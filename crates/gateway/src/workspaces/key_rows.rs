@@ -144,8 +144,8 @@ pub async fn by_id(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<KeyIn
         .bind(workspace).bind(id).fetch_optional(c).await?))
 }
 
-/// The active key of a workspace that has the secret of `key`, which is revoked: the workspace file moved
-/// it to another name.
+/// The active key of a workspace that has the secret of `key`, which is revoked: the workspace file
+/// moved it to another name.
 pub async fn with_same_secret(
     tx: &mut Tx,
     workspace: i32,
@@ -167,8 +167,8 @@ pub async fn revoke(tx: &mut Tx, id: Uuid, now: i64, actor: &str) -> Result<bool
     Ok(revoked == 1)
 }
 
-/// Stores the use of a key at a time, and the permission if it is known, unless a later use is stored.
-/// The time is also that of the permission: older versions write only `last_used_at`.
+/// Stores the use of a key at a time, and the permission if it is known, unless a later use is
+/// stored. The time is also that of the permission: older versions write only `last_used_at`.
 pub(crate) async fn used(
     tx: &mut Tx,
     id: Uuid,

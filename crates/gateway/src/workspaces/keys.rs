@@ -134,7 +134,8 @@ impl Credential for KeyMatch {
 }
 
 impl KeyMatch {
-    /// Which of these permissions the key has; none if it has several of them: each allows the request.
+    /// Which of these permissions the key has; none if it has several of them: each allows the
+    /// request.
     fn only_granted(&self, permissions: &[&'static str]) -> Option<&'static str> {
         let is_granted = |needed: &&&str| self.permissions.iter().any(|own| own == **needed);
         let mut granted = permissions.iter().filter(is_granted);
@@ -185,8 +186,8 @@ pub struct CreatedKey {
     pub secret: SecretString,
 }
 
-/// A key in a list. Its secret is not stored. Times are milliseconds since the epoch, and ISO 8601 in
-/// JSON.
+/// A key in a list. Its secret is not stored. Times are milliseconds since the epoch, and ISO 8601
+/// in JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KeyInfo {
     pub id: Uuid,
@@ -200,11 +201,12 @@ pub struct KeyInfo {
     pub declared: bool,
     #[serde(serialize_with = "serialize_time")]
     pub created_at: i64,
-    /// The last recorded use: each gateway records at most one in a minute. Refused requests are no use.
+    /// The last recorded use: each gateway records at most one in a minute. Refused requests are no
+    /// use.
     #[serde(serialize_with = "serialize_optional_time")]
     pub last_used_at: Option<i64>,
-    /// The permission that the request at `last_used_at` needed; none if several permissions of the key
-    /// allow the request, or if a release before this field recorded the use.
+    /// The permission that the request at `last_used_at` needed; none if several permissions of the
+    /// key allow the request, or if a release before this field recorded the use.
     pub last_permission: Option<String>,
     #[serde(serialize_with = "serialize_optional_time")]
     pub revoked_at: Option<i64>,
@@ -313,8 +315,8 @@ pub fn check_name(name: &str) -> Result<(), KeyError> {
     if (1..=100).contains(&length) && is_plain { Ok(()) } else { Err(KeyError::Name) }
 }
 
-/// Checks the name of a new key that no file declares: commands take an id in place of a name, and a name
-/// must look as it is.
+/// Checks the name of a new key that no file declares: commands take an id in place of a name, and
+/// a name must look as it is.
 pub fn check_new_name(name: &str) -> Result<(), KeyError> {
     check_name(name)?;
     let is_id = Uuid::try_parse(name).is_ok();
@@ -378,8 +380,9 @@ pub async fn check_not_revoked(
     }
 }
 
-/// Revokes the key with an id, or else with a name, and returns it as it was. `actor` is who does it, as the audit
-/// log has it. Processes may accept the key for up to five seconds, while the database responds.
+/// Revokes the key with an id, or else with a name, and returns it as it was. `actor` is who does
+/// it, as the audit log has it. Processes may accept the key for up to five seconds, while the
+/// database responds.
 pub async fn revoke(
     tx: &mut Tx,
     clock: &Clock,

@@ -1,7 +1,7 @@
 //! `notify` of the workspace file: who is notified of the ends of exports, and of late ones.
 //!
-//! The entries are stored encrypted, as one [part of the channels](super::channels): the URLs of many
-//! services are secrets as a whole.
+//! The entries are stored encrypted, as one [part of the channels](super::channels): the URLs of
+//! many services are secrets as a whole.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! The formats of values of the workspace file, which serde checks as it reads them into the stored
 //! types. No error repeats a secret.
 //!
-//! A field states its rule: `#[serde(deserialize_with = "checked::<Name, _>")]`. Rules for types that
-//! are also stored as JSON read the stored form, too.
+//! A field states its rule: `#[serde(deserialize_with = "checked::<Name, _>")]`. Rules for types
+//! that are also stored as JSON read the stored form, too.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -55,7 +55,7 @@ impl Settings {
     }
 
     /// The bucket and its region, or the container: what every key of the workspace may see.
-    pub fn place(&self) -> String {
+    pub fn container(&self) -> String {
         match self {
             Self::S3(s3) => {
                 let region = s3.region.as_deref().map(|region| format!(", {region}"));

@@ -4,16 +4,22 @@
 /// same. None for another value, and for a number that does not fit. Compares digits: no number is
 /// rounded to a whole one.
 pub fn whole_number(json: &str) -> Option<i64> {
+    /// Digits of a number that always fits.
+    const ALWAYS_FITS: usize = 18;
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if json.len() <= ALWAYS_FITS && is_digits(json) {
+        return json.parse().ok();
+    }
     let (sign, number) = json.strip_prefix('-').map_or(("", json), |number| ("-", number));
     let (mantissa, exponent) = match number.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
         None => (number, 0),
     };
     let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = format!("{integer}{fraction}");
-    if integer.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    if integer.is_empty() || !is_digits(integer) || !is_digits(fraction) {
         return None;
     }
+    let digits = format!("{integer}{fraction}");
     let significant = digits.trim_start_matches('0').trim_end_matches('0');
     if significant.is_empty() {
         return Some(0);

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 #[test]
@@ -113,5 +115,25 @@ fn strings_are_written_as_serde_json_writes_them() {
         let mut out = String::new();
         push_string(&mut out, &text);
         assert_eq!(out, serde_json::to_string(&text).unwrap());
+    }
+}
+
+#[test]
+fn texts_without_escapes_are_plain() {
+    for (json, text) in [(r#""""#, ""), (r#""a b""#, "a b"), ("\"é\u{7f}😀\"", "é\u{7f}😀")] {
+        assert_eq!(plain_text(json), Some(text), "{json}");
+    }
+    for json in ["", "\"", "a", "null", r#" "a""#, r#""a"b""#, r#""\""#, r#""\u0041""#, "\"\n\""] {
+        assert_eq!(plain_text(json), None, "{json}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn strings_are_read_as_the_parser_reads_them(
+        json in r#""?[au"\\\x00-\x1f\x7fé ]{0,12}"?"#,
+    ) {
+        prop_assert_eq!(text(&json), parse::<Text<'_>>(&json).map(|Text(text)| text));
+        prop_assert_eq!(check(&json), check_texts(&json, |_, _| Ok(())));
     }
 }

@@ -26,8 +26,8 @@ pub(super) async fn finish(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
 
 /// Ends a dispatch early: the workers that hold its parts are woken to stop, and each settles its
 /// messages in flight before it releases its claim ([`settle_part`]). Open messages are given up by
-/// the state of their dispatch: their rows, which may be millions, stay as they are. Returns whether
-/// the dispatch had not already ended.
+/// the state of their dispatch: their rows, which may be millions, stay as they are. Returns
+/// whether the dispatch had not already ended.
 pub(super) async fn end_early(
     tx: &mut Tx,
     id: Uuid,

@@ -1,5 +1,5 @@
-//! Why a user got no message of a dispatch. Exclusions are counted, and not stored for each user, so
-//! this repeats the checks of the dispatch with the user's data of now.
+//! Why a user got no message of a dispatch. Exclusions are counted, and not stored for each user,
+//! so this repeats the checks of the dispatch with the user's data of now.
 
 use uuid::Uuid;
 
@@ -41,7 +41,8 @@ text_enum! {
         Capped = "capped",
         /// The stored user is damaged.
         Unreadable = "unreadable",
-        /// What the dispatch needs was deleted: its campaign, its segment or its channels' settings.
+        /// What the dispatch needs was deleted: its campaign, its segment or its channels'
+        /// settings.
         Deleted = "deleted",
     }
 }

@@ -116,10 +116,10 @@ pub(super) async fn settle(
                 // all messages while there are no statistics. IS TRUE forces the index by users:
                 // with the other one, a new dispatch without statistics would scan all messages for
                 // each. Skips messages that another transaction has changed meanwhile: their
-                // location differs then, or, if PostgreSQL does not check it again, their state. The
-                // state is in a CASE, for which the planner has no statistics: if it knew that few
-                // messages are open, it would start with all of them, and look up all settled ones
-                // for each.
+                // location differs then, or, if PostgreSQL does not check it again, their state.
+                // The state is in a CASE, for which the planner has no statistics: if it knew that
+                // few messages are open, it would start with all of them, and look up all settled
+                // ones for each.
                 "UPDATE messages
                  SET state = new.state, attempts = messages.attempts + 1, next_at = new.next_at,
                      sent_at = new.sent_at, reason = new.reason,

@@ -303,9 +303,9 @@ pub(super) async fn mark_done(tx: &mut Tx, dispatch: Uuid, part: i64) -> Result<
     Ok(())
 }
 
-/// The largest number of messages that a dispatch may still send after it ended early: the unsettled
-/// ones of the parts that workers hold. Each worker checks before each message that its dispatch is
-/// running, so these are the only ones that can be in flight.
+/// The largest number of messages that a dispatch may still send after it ended early: the
+/// unsettled ones of the parts that workers hold. Each worker checks before each message that its
+/// dispatch is running, so these are the only ones that can be in flight.
 pub async fn count_in_flight(tx: &mut Tx, dispatch: Uuid) -> Result<i64, StoreError> {
     // Counted part by part: the others may have millions of messages.
     Ok(on!(tx, c => sqlx::query_scalar(

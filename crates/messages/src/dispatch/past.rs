@@ -1,5 +1,5 @@
-//! The users of a dispatch that goes to the recipients of an earlier one. Only the ids come from the
-//! earlier dispatch: whether a user gets the message now, is decided by the user's data of now.
+//! The users of a dispatch that goes to the recipients of an earlier one. Only the ids come from
+//! the earlier dispatch: whether a user gets the message now, is decided by the user's data of now.
 
 use std::collections::HashSet;
 

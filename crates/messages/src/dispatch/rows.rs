@@ -62,8 +62,8 @@ pub(super) async fn lock_state(tx: &mut Tx, id: Uuid) -> Result<Option<State>, S
     Ok(on!(tx, c => sqlx::query_scalar(sql).bind(id).fetch_optional(c).await?))
 }
 
-/// The state in a column, but `cancelling` instead of `cancelled` while a worker holds a part of the
-/// dispatch: its claim is released once none of the part's messages are in flight.
+/// The state in a column, but `cancelling` instead of `cancelled` while a worker holds a part of
+/// the dispatch: its claim is released once none of the part's messages are in flight.
 #[macro_export]
 macro_rules! shown_state {
     ($state:literal, $dispatch:literal) => {

@@ -40,7 +40,7 @@ impl State {
 text_enum! {
     /// The state of a message's row.
     #[derive(PartialOrd, Ord, Hash)]
-    pub(super) enum RowState {
+    pub(crate) enum RowState {
         /// To be sent.
         Pending = "pending",
         /// Waits for another attempt.
@@ -120,27 +120,5 @@ impl Counts {
             metrics::counter!("longshore_dispatch_messages_total", &labels)
                 .increment(count.unsigned_abs());
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::message_outcome::MessageOutcome;
-
-    #[test]
-    fn every_state_of_a_row_has_the_outcome_that_selects_it() {
-        let states =
-            RowState::ALL.map(RowState::name).into_iter().chain(["delivered", "cancelled"]);
-        for state in states {
-            for ended_early in [false, true] {
-                let outcome = MessageOutcome::from_row(state, ended_early).expect(state);
-                let selecting = MessageOutcome::ALL.into_iter();
-                let selecting =
-                    selecting.filter(|outcome| outcome.row_states(ended_early).contains(&state));
-                assert_eq!(selecting.collect::<Vec<_>>(), [outcome], "{state} {ended_early}");
-            }
-        }
-        assert_eq!(MessageOutcome::from_row("lost", false), None);
     }
 }

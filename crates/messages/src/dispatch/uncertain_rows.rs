@@ -14,9 +14,9 @@ use store::{StoreError, Tx, execute};
 pub(super) const LOST_WORKER: &str =
     "its worker was lost or stopped: the message may have been sent";
 
-/// Whether a message may have been sent, as a condition on its row. [`LOST_WORKER`] alone is the mark
-/// in rows that are older than the column. Outcomes that 0.2.0 stores leave the column as it is, also
-/// if the message was sent.
+/// Whether a message may have been sent, as a condition on its row. [`LOST_WORKER`] alone is the
+/// mark in rows that are older than the column. Outcomes that 0.2.0 stores leave the column as it
+/// is, also if the message was sent.
 pub const MAY_HAVE_BEEN_SENT: &str = "((may_have_been_sent
        OR COALESCE(reason, '') = 'its worker was lost or stopped: the message may have been sent')
       AND state NOT IN ('sent', 'delivered'))";

@@ -181,8 +181,7 @@ fn kms_permission(message: &str) -> Option<&str> {
 
 /// Whether there are no credentials at all, as opposed to a temporary failure to get them.
 fn lacks_credentials(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut causes = std::iter::successors(Some(error), |error| error.source());
-    causes.any(|cause| {
+    kit::errors::causes(error).any(|cause| {
         matches!(
             cause.downcast_ref(),
             Some(

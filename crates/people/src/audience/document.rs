@@ -27,7 +27,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    pub fn of(audience: &Audience) -> Self {
+    pub fn in_audience(audience: &Audience) -> Self {
         let mut fields = Self::default();
         fields.add(audience);
         fields
@@ -165,7 +165,7 @@ mod tests {
 
     fn read(audience: Value) -> Value {
         let audience = Audience::read(&audience).unwrap();
-        Fields::of(&audience).read(Uuid::nil(), DOCUMENT).unwrap().profile.into()
+        Fields::in_audience(&audience).read(Uuid::nil(), DOCUMENT).unwrap().profile.into()
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
     fn a_document_that_is_not_json_is_an_error() {
         let tier = json!({ "custom_attribute": {
             "custom_attribute_name": "tier", "comparison": "exists" } });
-        let fields = Fields::of(&Audience::read(&tier).unwrap());
+        let fields = Fields::in_audience(&Audience::read(&tier).unwrap());
         for document in ["", "{", "[]", r#"{"custom_attributes":{"#, r#"{"a":1} x"#] {
             assert!(fields.read(Uuid::nil(), document).is_err(), "{document}");
         }

@@ -94,7 +94,7 @@ impl Audience {
     pub fn matcher(&self) -> Matcher {
         Matcher {
             root: Node::new(self),
-            fields: Fields::of(self),
+            fields: Fields::in_audience(self),
             needs_activity: self.needs_activity(),
         }
     }

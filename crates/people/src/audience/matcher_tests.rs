@@ -131,15 +131,15 @@ fn passes(comparison: &str, wanted: &Value, value: &Value) -> bool {
 fn exact(text: &str) -> (i128, i128) {
     // A number with a fraction is its nearest double; these are all its digits.
     let text = match text.parse::<i128>() {
-        Ok(whole) => return (whole, 0),
+        Ok(integer) => return (integer, 0),
         Err(_) => format!("{:.30}", text.parse::<f64>().unwrap()),
     };
-    let (whole, fraction) = text.split_once('.').unwrap();
-    let is_negative = whole.starts_with('-');
+    let (integer, fraction) = text.split_once('.').unwrap();
+    let is_negative = integer.starts_with('-');
     // More than 38 digits exceed every whole number here.
-    let whole = whole.parse().unwrap_or(if is_negative { i128::MIN } else { i128::MAX });
+    let integer = integer.parse().unwrap_or(if is_negative { i128::MIN } else { i128::MAX });
     let fraction: i128 = fraction.parse().unwrap();
-    (whole, if is_negative { -fraction } else { fraction })
+    (integer, if is_negative { -fraction } else { fraction })
 }
 
 /// Values of attributes and comparisons.

@@ -19,11 +19,21 @@ pub(super) const MAX_PATTERNS: usize = 25;
 
 pub(super) const MAX_NAME: usize = 255;
 
-const NODES: &str =
-    "AND, OR, custom_attribute, push_subscription_status, email_subscription_status, last_used_app";
+// The names of a node's field.
+pub(super) const AND: &str = "AND";
+pub(super) const OR: &str = "OR";
+pub(super) const CUSTOM_ATTRIBUTE: &str = "custom_attribute";
+pub(super) const PUSH_STATUS: &str = "push_subscription_status";
+pub(super) const EMAIL_STATUS: &str = "email_subscription_status";
+pub(super) const LAST_USED_APP: &str = "last_used_app";
+
+const NODES: [&str; 6] = [AND, OR, CUSTOM_ATTRIBUTE, PUSH_STATUS, EMAIL_STATUS, LAST_USED_APP];
 
 /// The name of the condition that is allowed only in segments.
-const SEGMENT_NODE: &str = "purchase_property";
+pub(super) const SEGMENT_NODE: &str = "purchase_property";
+
+/// The field of [`CUSTOM_ATTRIBUTE`] with the name of the attribute.
+pub(super) const ATTRIBUTE_NAME: &str = "custom_attribute_name";
 
 type Read<T> = Result<T, AudienceError>;
 
@@ -94,8 +104,8 @@ impl Reader {
         };
         let field_path = JsonPath::Member(path, name);
         match name.as_str() {
-            "AND" => self.nodes(value, &field_path, depth).map(Audience::And),
-            "OR" => self.nodes(value, &field_path, depth).map(Audience::Or),
+            AND => self.nodes(value, &field_path, depth).map(Audience::And),
+            OR => self.nodes(value, &field_path, depth).map(Audience::Or),
             _ => self.leaf(name, value, &field_path, path),
         }
     }
@@ -118,9 +128,9 @@ impl Reader {
         node_path: &JsonPath<'_>,
     ) -> Read<Audience> {
         let (comparisons, audience): (Comparisons, fn(Condition) -> Audience) = match name {
-            "custom_attribute" => {
+            CUSTOM_ATTRIBUTE => {
                 let (members, condition) = self.attribute_condition(value, path)?;
-                let name = name_in(members, "custom_attribute_name", path)?;
+                let name = name_in(members, ATTRIBUTE_NAME, path)?;
                 return Ok(Audience::CustomAttribute { name, condition });
             }
             SEGMENT_NODE if self.is_segment => {
@@ -131,13 +141,9 @@ impl Reader {
                     has_product.then(|| name_in(members, "product_id", path)).transpose()?;
                 return Ok(Audience::PurchaseProperty { product_id, name, condition });
             }
-            "push_subscription_status" => {
-                (SUBSCRIPTION_COMPARISONS, Audience::PushSubscriptionStatus)
-            }
-            "email_subscription_status" => {
-                (SUBSCRIPTION_COMPARISONS, Audience::EmailSubscriptionStatus)
-            }
-            "last_used_app" => (LAST_USE_COMPARISONS, Audience::LastUsedApp),
+            PUSH_STATUS => (SUBSCRIPTION_COMPARISONS, Audience::PushSubscriptionStatus),
+            EMAIL_STATUS => (SUBSCRIPTION_COMPARISONS, Audience::EmailSubscriptionStatus),
+            LAST_USED_APP => (LAST_USE_COMPARISONS, Audience::LastUsedApp),
             _ => {
                 let names = self.node_names();
                 return node_path.error(format!("unknown condition; expected one of {names}"));
@@ -158,8 +164,8 @@ impl Reader {
     }
 
     fn node_names(&self) -> String {
-        let more = if self.is_segment { [", ", SEGMENT_NODE].concat() } else { String::new() };
-        format!("{NODES}{more}")
+        let segment_node = self.is_segment.then_some(SEGMENT_NODE);
+        NODES.into_iter().chain(segment_node).collect::<Vec<_>>().join(", ")
     }
 
     fn count_pattern(&mut self, members: &Map<String, Value>, path: &JsonPath<'_>) -> Read<()> {

@@ -1,4 +1,5 @@
-//! The JSON schema of connected audiences, generated from the tables that parse them.
+//! The JSON schema of connected audiences. The comparisons, their operands and the limits are those
+//! that [`read`](super::read) checks; the fields of a node are listed here again.
 
 use std::borrow::Cow;
 
@@ -10,7 +11,10 @@ use super::condition::{
     ATTRIBUTE_COMPARISONS, Comparison, Comparisons, LAST_USE_COMPARISONS, MAX_PATTERN, OperandKind,
     STATUSES, SUBSCRIPTION_COMPARISONS,
 };
-use super::read::{MAX_CONDITIONS, MAX_DEPTH, MAX_NAME};
+use super::read::{
+    AND, ATTRIBUTE_NAME, CUSTOM_ATTRIBUTE, EMAIL_STATUS, LAST_USED_APP, MAX_CONDITIONS, MAX_DEPTH,
+    MAX_NAME, OR, PUSH_STATUS,
+};
 use gateway::formats::{Time, schema_of};
 
 impl JsonSchema for Audience {
@@ -30,15 +34,15 @@ impl JsonSchema for Audience {
         let name = json!({ "type": "string", "minLength": 1, "maxLength": MAX_NAME });
         let leaf = |comparisons| json!({ "type": "object", "anyOf": conditions(comparisons) });
         let mut attribute = leaf(ATTRIBUTE_COMPARISONS);
-        attribute["properties"] = json!({ "custom_attribute_name": name });
-        attribute["required"] = json!(["custom_attribute_name"]);
+        attribute["properties"] = json!({ ATTRIBUTE_NAME: name });
+        attribute["required"] = json!([ATTRIBUTE_NAME]);
         let fields = [
-            ("AND", nodes(&all)),
-            ("OR", nodes("At least one condition is true.")),
-            ("custom_attribute", attribute),
-            ("push_subscription_status", leaf(SUBSCRIPTION_COMPARISONS)),
-            ("email_subscription_status", leaf(SUBSCRIPTION_COMPARISONS)),
-            ("last_used_app", leaf(LAST_USE_COMPARISONS)),
+            (AND, nodes(&all)),
+            (OR, nodes("At least one condition is true.")),
+            (CUSTOM_ATTRIBUTE, attribute),
+            (PUSH_STATUS, leaf(SUBSCRIPTION_COMPARISONS)),
+            (EMAIL_STATUS, leaf(SUBSCRIPTION_COMPARISONS)),
+            (LAST_USED_APP, leaf(LAST_USE_COMPARISONS)),
         ];
         let names = fields.each_ref().map(|(name, _)| *name);
         let node = |(name, field): (&str, Value)| {

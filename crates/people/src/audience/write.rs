@@ -3,6 +3,10 @@
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
+use super::read::{
+    AND, ATTRIBUTE_NAME, CUSTOM_ATTRIBUTE, EMAIL_STATUS, LAST_USED_APP, OR, PUSH_STATUS,
+    SEGMENT_NODE,
+};
 use super::{Audience, Condition, Operand};
 
 impl Serialize for Audience {
@@ -16,27 +20,25 @@ impl Audience {
     pub fn to_json(&self) -> Value {
         let nodes = |nodes: &[Self]| nodes.iter().map(Self::to_json).collect::<Value>();
         match self {
-            Self::And(all) => json!({ "AND": nodes(all) }),
-            Self::Or(any) => json!({ "OR": nodes(any) }),
+            Self::And(all) => json!({ AND: nodes(all) }),
+            Self::Or(any) => json!({ OR: nodes(any) }),
             Self::CustomAttribute { name, condition } => {
                 let mut leaf = condition.to_json();
-                leaf["custom_attribute_name"] = name.as_str().into();
-                json!({ "custom_attribute": leaf })
+                leaf[ATTRIBUTE_NAME] = name.as_str().into();
+                json!({ CUSTOM_ATTRIBUTE: leaf })
             }
-            Self::PushSubscriptionStatus(condition) => {
-                json!({ "push_subscription_status": condition.to_json() })
-            }
+            Self::PushSubscriptionStatus(condition) => json!({ PUSH_STATUS: condition.to_json() }),
             Self::EmailSubscriptionStatus(condition) => {
-                json!({ "email_subscription_status": condition.to_json() })
+                json!({ EMAIL_STATUS: condition.to_json() })
             }
-            Self::LastUsedApp(condition) => json!({ "last_used_app": condition.to_json() }),
+            Self::LastUsedApp(condition) => json!({ LAST_USED_APP: condition.to_json() }),
             Self::PurchaseProperty { product_id, name, condition } => {
                 let mut leaf = condition.to_json();
                 leaf["property_name"] = name.as_str().into();
                 if let Some(id) = product_id {
                     leaf["product_id"] = id.as_str().into();
                 }
-                json!({ "purchase_property": leaf })
+                json!({ SEGMENT_NODE: leaf })
             }
         }
     }

@@ -375,7 +375,10 @@ fn record(all: &mut Vec<Series<'_>>, name: &str, at: i64, count: u64, properties
         Err(index) => {
             let properties = properties.map(|properties| Cow::Owned(properties.to_owned()));
             let name = Cow::Owned(name.to_owned());
-            all.insert(index, Series { name, days: vec![tally], properties });
+            // An import adds two days.
+            let mut days = Vec::with_capacity(2);
+            days.push(tally);
+            all.insert(index, Series { name, days, properties });
         }
         Ok(index) => {
             let series = &mut all[index];

@@ -9,7 +9,7 @@ use super::activity::Activity;
 use super::keys::first_key;
 use super::large_rows;
 use super::rows::find_in_postgres;
-use crate::users::service_id::{slice, slices, with_slices};
+use crate::users::service_id::{slice, with_slices};
 use store::{ByteBudget, OpenTransaction, StoreError, Tx, insert_rows, on, to_json};
 
 /// A user's activity, and its key.
@@ -46,10 +46,11 @@ pub async fn find_activities(
     workspace: i32,
     ids: &[Uuid],
 ) -> Result<Vec<(Uuid, Vec<u8>)>, StoreError> {
-    let slices = slices(ids.iter())?;
+    let wanted = with_slices(ids, |id| id)?;
     Ok(match tx {
         _ if ids.is_empty() => Vec::new(),
         Tx::Postgres(tx) => {
+            let (slices, ids): (Vec<i16>, Vec<Uuid>) = wanted.into_iter().unzip();
             sqlx::query_as(
                 "SELECT found.service_id, found.body
                  FROM unnest($2::smallint[], $3::uuid[]) AS wanted (slice, service_id)
@@ -66,7 +67,6 @@ pub async fn find_activities(
             .await?
         }
         Tx::Sqlite(tx) => {
-            let wanted: Vec<(i16, Uuid)> = slices.into_iter().zip(ids.iter().copied()).collect();
             sqlx::query_as(
                 "SELECT users.service_id, activity.body
                  FROM json_each($2) AS wanted CROSS JOIN users
@@ -102,8 +102,7 @@ async fn lock(
     workspace: i32,
     ids: &[Uuid],
 ) -> Result<Vec<StoredActivity>, StoreError> {
-    let mut wanted =
-        ids.iter().map(|id| Ok((slice(id)?, *id))).collect::<Result<Vec<_>, StoreError>>()?;
+    let mut wanted = with_slices(ids, |id| id)?;
     wanted.sort_unstable();
     wanted.dedup();
     match tx {
@@ -152,7 +151,7 @@ const KEEP_USERS: &str = "SELECT found.slice, found.service_id
 async fn lock_in_postgres(
     tx: &mut OpenTransaction<Postgres>,
     workspace: i32,
-    wanted: Vec<(i16, Uuid)>,
+    wanted: Vec<(i16, &Uuid)>,
 ) -> Result<Vec<StoredActivity>, StoreError> {
     let id = |(id, _): &Body| *id;
     let slices_and_ids = wanted.iter().copied().unzip();
@@ -160,7 +159,7 @@ async fn lock_in_postgres(
     let mut begun = Vec::new();
     if rows.len() < wanted.len() {
         let found: HashSet<Uuid> = rows.iter().map(id).collect();
-        let without = wanted.into_iter().filter(|(_, id)| !found.contains(id)).collect();
+        let without = wanted.into_iter().filter(|(_, id)| !found.contains(*id)).collect();
         let (new, more) = begin_in_postgres(tx, workspace, without).await?;
         begun = new;
         rows.extend(more);
@@ -177,7 +176,7 @@ async fn lock_in_postgres(
 async fn begin_in_postgres(
     tx: &mut OpenTransaction<Postgres>,
     workspace: i32,
-    wanted: Vec<(i16, Uuid)>,
+    wanted: Vec<(i16, &Uuid)>,
 ) -> Result<(Vec<Uuid>, Vec<Body>), StoreError> {
     let slices_and_ids = wanted.into_iter().unzip();
     let id = |(_, id): &(i16, Uuid)| *id;

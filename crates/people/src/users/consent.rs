@@ -11,8 +11,8 @@
 //!   user decided later. The same applies if a user gets an [address](Consent::meet_address) that
 //!   is unsubscribed.
 //! - A decision that was received before two users met can be applied after that. Then it is
-//!   not known which of them it concerns. `unsubscribed` counts as if it was received when they met,
-//!   and any other decision does not end it.
+//!   not known which of them it concerns. `unsubscribed` counts as if it was received when they
+//!   met, and any other decision does not end it.
 
 use std::collections::BTreeMap;
 
@@ -156,7 +156,8 @@ impl Decision {
         }
     }
 
-    /// Whether this decision was made after a meeting, so that the state of `other` does not matter.
+    /// Whether this decision was made after a meeting, so that the state of `other` does not
+    /// matter.
     fn outlasts(&self, other: &Self, met_at: i64) -> bool {
         self.at > met_at && self.at > other.at
     }
@@ -216,8 +217,8 @@ impl Consent {
         consent
     }
 
-    /// The same; opt-outs without a time count as decided at this one. Version 0.2.0 stores no times,
-    /// so that is when the user's attributes were written last.
+    /// The same; opt-outs without a time count as decided at this one. Version 0.2.0 stores no
+    /// times, so that is when the user's attributes were written last.
     pub fn with_opt_outs_at(mut self, attributes_at: i64) -> Self {
         let groups = self.groups.iter_mut().map(|(_, decision)| decision);
         for decision in [&mut self.email, &mut self.push].into_iter().chain(groups) {
@@ -271,8 +272,8 @@ impl Consent {
     }
 
     /// Applies the value of a [field with states](is_state), received at a time. A list of groups
-    /// removes the states of other groups. But this is no decision about them: `unsubscribed` stays,
-    /// and the time of the last decision, too.
+    /// removes the states of other groups. But this is no decision about them: `unsubscribed`
+    /// stays, and the time of the last decision, too.
     pub fn decide_field(&mut self, field: Field, value: Option<&str>, at: i64) {
         let text = || value.and_then(|value| serde_json::from_str::<String>(value).ok());
         match field {
@@ -350,10 +351,10 @@ impl Consent {
         self.address_at = self.address_at.max(other.address_at);
     }
 
-    /// Applies the states in an imported profile. A line is older than the time of its import, so it
-    /// does not end an opt-out, nor one that was received before and is applied later; topics that it
-    /// does not name stay as they are. Returns how many states stay `unsubscribed` although the line
-    /// has another one.
+    /// Applies the states in an imported profile. A line is older than the time of its import, so
+    /// it does not end an opt-out, nor one that was received before and is applied later; topics
+    /// that it does not name stay as they are. Returns how many states stay `unsubscribed` although
+    /// the line has another one.
     pub fn import(&mut self, line: &Profile, at: i64) -> u64 {
         let (line, mut overruled) = (Self::read(line), 0);
         let email = Some((Topic::Email, &line.email));

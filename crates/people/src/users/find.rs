@@ -164,8 +164,8 @@ pub async fn remove(
     }
 }
 
-/// Like [`remove`], for a user who was not merged into another one: also deletes the ids of users who
-/// were merged into this one, and the record that the address is unsubscribed.
+/// Like [`remove`], for a user who was not merged into another one: also deletes the ids of users
+/// who were merged into this one, and the record that the address is unsubscribed.
 pub async fn erase(
     tx: &mut Tx,
     workspace: i32,

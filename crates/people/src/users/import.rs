@@ -6,9 +6,9 @@
 //!
 //! A batch is one transaction. On PostgreSQL, several are written at the same time as long as they
 //! have no user in common: each finds its users after the one before it has, and waits until those
-//! that it shares a user with are written. So of two lines for a user, the later one wins. An import
-//! that is interrupted and repeated creates no duplicates: every accepted line identifies its user,
-//! by an id that the first run stored.
+//! that it shares a user with are written. So of two lines for a user, the later one wins. An
+//! import that is interrupted and repeated creates no duplicates: every accepted line identifies
+//! its user, by an id that the first run stored.
 
 mod decode;
 mod file_format;
@@ -244,8 +244,8 @@ impl Importer {
         self.options.max_bad_lines.is_some_and(|max| bad_lines > max)
     }
 
-    /// Begins to write a batch. If others can be written at the same time, waits until its users are
-    /// found.
+    /// Begins to write a batch. If others can be written at the same time, waits until its users
+    /// are found.
     async fn begin(&self, mut batch: lines::Batch, mut identities: Identities) -> Writing {
         let (found, users) = oneshot::channel();
         let found = self.store.is_postgres().then_some(found);
@@ -316,7 +316,8 @@ impl Importer {
     }
 
     /// Writes records in their order, in one transaction: of two records for the same user, the
-    /// later one wins. Retries if that can help. `found` gets the users that the first attempt found.
+    /// later one wins. Retries if that can help. `found` gets the users that the first attempt
+    /// found.
     async fn write(
         &self,
         records: &[Record],

@@ -5,9 +5,8 @@ use uuid::Uuid;
 
 use super::activity_rows::StoredActivity;
 use super::rows::{self, For, StoredUser, find_in_postgres};
-use crate::users::service_id::slices;
-use store::to_json;
-use store::{ByteBudget, StoreError, Tx};
+use crate::users::service_id::with_slices;
+use store::{ByteBudget, StoreError, Tx, to_json};
 
 /// Maximum bytes of a document or activity that is read directly; for larger ones the size is
 /// queried first. The statements for PostgreSQL have the number, too.
@@ -69,10 +68,10 @@ pub async fn bodies(
              SELECT service_id, body FROM activity
              WHERE slice = wanted.slice AND workspace_id = $1 AND service_id = wanted.service_id
              LIMIT 1) AS found";
-    let slices = slices(ids.iter())?;
+    let wanted = with_slices(ids, |id| id)?;
     match tx {
         Tx::Postgres(tx) => {
-            let wanted = (slices, ids.to_vec());
+            let wanted = wanted.into_iter().unzip();
             find_in_postgres(tx, POSTGRES, workspace, wanted, |(id, _): &(Uuid, _)| *id).await
         }
         Tx::Sqlite(tx) => Ok(sqlx::query_as(
@@ -83,7 +82,7 @@ pub async fn bodies(
                AND users.service_id = unhex(wanted.value ->> 1, '-')",
         )
         .bind(workspace)
-        .bind(slices_and_ids_json(&slices, ids)?)
+        .bind(to_json(&wanted)?)
         .fetch_all(&mut **tx)
         .await?),
     }
@@ -130,13 +129,14 @@ async fn total_bytes(
             )
         };
     }
-    let slices = slices(ids.iter())?;
+    let wanted = with_slices(ids, |id| id)?;
     let bytes: i64 = match tx {
         Tx::Postgres(tx) => {
             let sql = match large {
                 Large::Documents => postgres!("users", "doc"),
                 Large::Activity => postgres!("activity", "body"),
             };
+            let (slices, ids): (Vec<i16>, Vec<Uuid>) = wanted.into_iter().unzip();
             let query = sqlx::query_scalar(sql).bind(workspace).bind(slices).bind(ids);
             query.fetch_one(&mut **tx).await?
         }
@@ -145,15 +145,9 @@ async fn total_bytes(
                 Large::Documents => sqlite!("doc"),
                 Large::Activity => sqlite!("body"),
             };
-            let query =
-                sqlx::query_scalar(sql).bind(workspace).bind(slices_and_ids_json(&slices, ids)?);
+            let query = sqlx::query_scalar(sql).bind(workspace).bind(to_json(&wanted)?);
             query.fetch_one(&mut **tx).await?
         }
     };
     Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
-}
-
-/// Slices and ids as JSON for SQLite.
-fn slices_and_ids_json(slices: &[i16], ids: &[Uuid]) -> Result<String, StoreError> {
-    to_json(&slices.iter().zip(ids).collect::<Vec<_>>())
 }

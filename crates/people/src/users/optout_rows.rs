@@ -1,5 +1,5 @@
-//! The SQL of email addresses whose users unsubscribed. An address is stored as a hash, so that it is
-//! not readable; it is found again when another user gets it.
+//! The SQL of email addresses whose users unsubscribed. An address is stored as a hash, so that it
+//! is not readable; it is found again when another user gets it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,9 +16,7 @@ pub async fn find(
     workspace: i32,
     emails: &[&str],
 ) -> Result<HashMap<String, i64>, StoreError> {
-    let by_hash: HashMap<[u8; 32], &str> =
-        emails.iter().map(|email| (name_hash(Name::Email, email), *email)).collect();
-    let hashes: Vec<[u8; 32]> = by_hash.keys().copied().collect();
+    let hashes: Vec<[u8; 32]> = emails.iter().map(|email| name_hash(Name::Email, email)).collect();
     let found: Vec<(Vec<u8>, i64)> = fetch_listed!(
         tx,
         query_as,
@@ -26,12 +24,14 @@ pub async fn find(
         "SELECT who, decided_at FROM unsubscribed_emails WHERE workspace_id = $2 AND who",
         workspace
     );
-    let email = |hash: &[u8]| Some(*by_hash.get(&<[u8; 32]>::try_from(hash).ok()?)?);
-    Ok(found.iter().filter_map(|(hash, at)| Some((email(hash)?.to_owned(), *at))).collect())
+    let found: HashMap<Vec<u8>, i64> = found.into_iter().collect();
+    let decided_at = |hash: &[u8; 32]| found.get(&hash[..]).copied();
+    let by_hash = emails.iter().zip(&hashes);
+    Ok(by_hash.filter_map(|(email, hash)| Some(((*email).to_owned(), decided_at(hash)?))).collect())
 }
 
-/// Locks addresses until the end of the transaction: those that users get, against transactions that
-/// unsubscribe them. There is a limited number of locks, each for many addresses.
+/// Locks addresses until the end of the transaction: those that users get, against transactions
+/// that unsubscribe them. There is a limited number of locks, each for many addresses.
 pub async fn lock(
     tx: &mut Tx,
     workspace: i32,

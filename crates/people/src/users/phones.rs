@@ -2,9 +2,9 @@
 //! write the hints of all users that are written since.
 //!
 //! Small transactions lock the rows of a few users, so that no hint is of an older profile or of an
-//! erased user. Repeating them changes nothing. So several processes may do it at the same time, and
-//! an interrupted one continues with its slice. SQLite has one writer, so there the migration itself
-//! records them. See docs/how-to/upgrade.md.
+//! erased user. Repeating them changes nothing. So several processes may do it at the same time,
+//! and an interrupted one continues with its slice. SQLite has one writer, so there the migration
+//! itself records them. See docs/how-to/upgrade.md.
 
 use std::time::Duration;
 

@@ -7,6 +7,7 @@
 
 pub mod check;
 pub mod codes;
+mod document;
 
 use serde_json::value::RawValue;
 
@@ -20,6 +21,7 @@ pub const MAX_BYTES: usize = 1 << 20;
 /// requests and imports cannot set it. Version 0.2.0 keeps it unchanged, like every unknown name.
 pub(crate) const DECISION_TIMES: &str = "decision_times";
 
+pub use self::document::MergedProfile;
 pub use kit::words::MAX_TEXT;
 
 kit::named! {
@@ -93,7 +95,7 @@ impl Alias {
 
     /// The same, from its parts.
     pub fn key_of(label: &str, name: &str) -> String {
-        format!("{label}\u{1f}{name}")
+        [label, name].join("\u{1f}")
     }
 }
 
@@ -114,31 +116,31 @@ impl FieldError {
 impl kit::retry::Retry for FieldError {}
 
 /// A profile, field by field; each value is its compact JSON.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    values: [Option<Box<str>>; Field::ALL.len()],
+    /// In the order of the fields.
+    values: Vec<(Field, Box<str>)>,
     /// Fields of a newer program, which this one does not know; their names as JSON.
     more: Vec<(Box<str>, Box<str>)>,
 }
 
-impl Default for Profile {
-    fn default() -> Self {
-        Self { values: [const { None }; Field::ALL.len()], more: Vec::new() }
-    }
-}
-
 impl Profile {
+    /// An empty profile with room for this many fields.
+    pub fn with_capacity(fields: usize) -> Self {
+        let values = Vec::with_capacity(fields.min(Field::ALL.len()));
+        Self { values, more: Vec::new() }
+    }
+
     /// Reads a stored document. Fields that this program does not know are kept unchanged; values
     /// are not checked again.
     pub fn parse(document: &str) -> Result<Self, String> {
         let JsonFields(members) = json::parse(document)?;
-        let mut profile = Self::default();
+        let mut profile = Self::with_capacity(members.len());
         for (name, value) in members {
             match Field::from_name(&name) {
                 Some(field) => profile.put(field, value.get().to_owned()),
                 None => {
-                    let mut quoted = String::with_capacity(name.len() + 2);
-                    json::push_string(&mut quoted, &name);
+                    let quoted = json::quoted(&name);
                     let name = &quoted[1..quoted.len() - 1];
                     profile.more.push((name.into(), value.get().into()));
                 }
@@ -149,12 +151,26 @@ impl Profile {
 
     /// The value of a field as JSON.
     pub fn get(&self, field: Field) -> Option<&str> {
-        self.values[field as usize].as_deref()
+        self.position(field).ok().map(|index| &*self.values[index].1)
+    }
+
+    /// The index of a field; if it is absent, that at which it would be.
+    fn position(&self, field: Field) -> Result<usize, usize> {
+        self.values.binary_search_by_key(&(field as usize), |(field, _)| *field as usize)
+    }
+
+    /// The fields and their values as JSON, in their order; without those of a newer program.
+    pub fn fields(&self) -> impl Iterator<Item = (Field, &str)> + Clone {
+        self.values.iter().map(|(field, value)| (*field, &**value))
     }
 
     /// A field that is a string.
     pub fn text(&self, field: Field) -> Option<String> {
-        self.get(field).and_then(|value| serde_json::from_str(value).ok())
+        let value = self.get(field)?;
+        match json::plain_text(value) {
+            Some(text) => Some(text.to_owned()),
+            None => serde_json::from_str(value).ok(),
+        }
     }
 
     /// The aliases in order; none if the field is unreadable.
@@ -194,9 +210,7 @@ impl Profile {
 
     /// Sets a field to a string.
     pub fn set_text(&mut self, field: Field, text: &str) {
-        let mut value = String::with_capacity(text.len() + 2);
-        json::push_string(&mut value, text);
-        self.put(field, value);
+        self.put(field, json::quoted(text));
     }
 
     /// Sets the bucket.
@@ -219,12 +233,25 @@ impl Profile {
 
     /// Removes a field.
     pub fn clear(&mut self, field: Field) {
-        self.values[field as usize] = None;
+        self.replace(field, None);
+    }
+
+    /// Removes the fields that do not match; those of a newer program stay.
+    pub fn retain(&mut self, matches: impl Fn(Field) -> bool) {
+        self.values.retain(|(field, _)| matches(*field));
     }
 
     /// Sets a field to checked JSON, or removes it; returns its former value.
     pub fn replace(&mut self, field: Field, value: Option<Box<str>>) -> Option<Box<str>> {
-        std::mem::replace(&mut self.values[field as usize], value)
+        match (self.position(field), value) {
+            (Ok(index), Some(value)) => Some(std::mem::replace(&mut self.values[index].1, value)),
+            (Ok(index), None) => Some(self.values.remove(index).1),
+            (Err(index), Some(value)) => {
+                self.values.insert(index, (field, value));
+                None
+            }
+            (Err(_), None) => None,
+        }
     }
 
     /// The times of the user's [decisions](super::consent), as JSON.
@@ -252,35 +279,20 @@ impl Profile {
 
     /// The size of the document in bytes.
     pub fn bytes(&self) -> usize {
-        let fields = Field::ALL.iter().zip(&self.values);
-        let fields = fields.filter_map(|(f, value)| Some((f.name(), value.as_deref()?)));
-        let members = fields.chain(self.more()).map(|(name, value)| name.len() + value.len());
-        let (count, bytes) = members.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes));
-        // Braces; for each field two quotes and a colon; commas between them.
-        2 + bytes + 3 * count + usize::saturating_sub(count, 1)
+        document::bytes(self.members())
     }
 
     /// The document.
     pub fn to_document(&self) -> String {
-        let values: usize = self.values.iter().flatten().map(|value| value.len() + 24).sum();
-        let mut document = String::with_capacity(values + 2);
-        document.push('{');
-        let fields = Field::ALL.iter().zip(&self.values);
-        let fields = fields.filter_map(|(field, value)| Some((field.name(), value.as_deref()?)));
-        for (name, value) in fields.chain(self.more()) {
-            if document.len() > 1 {
-                document.push(',');
-            }
-            document.push('"');
-            document.push_str(name);
-            document.push_str("\":");
-            document.push_str(value);
-        }
-        document.push('}');
-        document
+        document::document(self.members())
     }
 
-    fn more(&self) -> impl Iterator<Item = (&str, &str)> {
+    /// The names and values of a document.
+    fn members(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
+        self.fields().map(|(field, value)| (field.name(), value)).chain(self.more())
+    }
+
+    fn more(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
         self.more.iter().map(|(name, value)| (&**name, &**value))
     }
 }

@@ -16,6 +16,7 @@ use super::tokens::{self, TokenKey};
 use kit::clock::parse_time;
 use kit::json::{self, JsonFields};
 use kit::money;
+use kit::words::check_short;
 
 /// A line of an import, checked.
 #[derive(Clone, Debug)]
@@ -88,7 +89,7 @@ impl Record {
             errors.push(FieldError::new(name, "duplicate field"));
         }
         let mut ignored = Vec::new();
-        let mut profile = Profile::default();
+        let mut profile = Profile::with_capacity(members.0.len());
         let mut activity = Activity::default();
         for (name, value) in &members.0 {
             let is_alias = service_id_alias == Some(name.as_ref());
@@ -216,13 +217,10 @@ fn entry<'a>(members: &JsonFields<'a>) -> Result<Entry<'a>, (String, String)> {
         return Err(error(name, "duplicate field"));
     }
     let get = |member: &str| members.get(member).ok_or_else(|| error(member, "is missing"));
-    let text = |member: &str| {
-        let text = json::parse(get(member)?).map_err(|reason| error(member, &reason));
-        text.map(|json::Text(text)| text)
-    };
+    let text = |member: &str| json::text(get(member)?).map_err(|reason| error(member, &reason));
     let moment = |member: &str| parse_time(&text(member)?).map_err(|why| error(member, &why));
     let name = text("name")?;
-    if name.is_empty() || name.chars().count() > MAX_TEXT {
+    if name.is_empty() || check_short(&name).is_err() {
         return Err(error("name", &format!("expected 1 to {MAX_TEXT} characters")));
     }
     let (first, last) = (moment("first")?, moment("last")?);

@@ -107,7 +107,8 @@ pub enum For {
     Reading,
     /// Like `Reading`, with empty documents.
     ReadingKeys,
-    /// Like `ReadingKeys`; until the end of the transaction, the users can be changed but not erased.
+    /// Like `ReadingKeys`; until the end of the transaction, the users can be changed but not
+    /// erased.
     PreventingErasure,
     /// On PostgreSQL their rows are locked until the end of the transaction.
     Writing,
@@ -124,8 +125,7 @@ pub async fn find_users(
     ids: &[Uuid],
     purpose: For,
 ) -> Result<Vec<StoredUser>, StoreError> {
-    let mut wanted =
-        ids.iter().map(|id| Ok((slice(id)?, *id))).collect::<Result<Vec<_>, StoreError>>()?;
+    let mut wanted = with_slices(ids, |id| id)?;
     wanted.sort_unstable();
     wanted.dedup();
     let (slices, ids): (Vec<i16>, Vec<Uuid>) = wanted.into_iter().unzip();

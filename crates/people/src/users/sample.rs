@@ -42,8 +42,8 @@ pub async fn count(
     Ok(counts)
 }
 
-/// The bounds of a stretch of existing users in a slice: after the first `skipped` users, exclusive,
-/// up to the last of the next `users`, inclusive.
+/// The bounds of a stretch of existing users in a slice: after the first `skipped` users,
+/// exclusive, up to the last of the next `users`, inclusive.
 pub async fn stretch(
     tx: &mut Tx,
     workspace: i32,

@@ -120,8 +120,8 @@ fn has_phone(user: &StoredUser, phone: Option<&str>) -> bool {
     phone.is_some() && recipient.is_ok_and(|recipient| recipient.phone() == phone)
 }
 
-/// The forms in which profiles can have an email address: in lower case, with the host name as it is,
-/// in ASCII (`xn--`) and in Unicode. None for a text that is not an address.
+/// The forms in which profiles can have an email address: in lower case, with the host name as it
+/// is, in ASCII (`xn--`) and in Unicode. None for a text that is not an address.
 fn email_forms(text: &str) -> Vec<String> {
     let lower = text.to_lowercase();
     let Some((local, host)) = lower.rsplit_once('@') else { return Vec::new() };

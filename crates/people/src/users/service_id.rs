@@ -83,11 +83,6 @@ pub fn slice(id: &Uuid) -> Result<i16, StoreError> {
         .ok_or_else(|| StoreError::Corrupt(format!("{id} is not a Longshore service_id")))
 }
 
-/// The slices of several users.
-pub fn slices<'a>(ids: impl Iterator<Item = &'a Uuid>) -> Result<Vec<i16>, StoreError> {
-    ids.map(slice).collect()
-}
-
 /// Rows of users, each with the slice of its user.
 pub fn with_slices<T>(rows: &[T], id: impl Fn(&T) -> &Uuid) -> Result<Vec<(i16, &T)>, StoreError> {
     rows.iter().map(|row| Ok((slice(id(row))?, row))).collect()

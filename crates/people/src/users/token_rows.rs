@@ -114,8 +114,8 @@ pub(super) async fn unlock_unused(
     Ok(())
 }
 
-/// The users of a slice who have push tokens or are unsubscribed from emails, after a position, up to
-/// `limit`.
+/// The users of a slice who have push tokens or are unsubscribed from emails, after a position, up
+/// to `limit`.
 pub(super) async fn users_after(
     tx: &mut Tx,
     slice: i16,

@@ -73,7 +73,8 @@ fn inside(array: &str) -> &str {
     inside.unwrap_or_default().trim()
 }
 
-/// A profile's field without some tokens, which is absent if it would be empty; none if nothing changes.
+/// A profile's field without some tokens, which is absent if it would be empty; none if nothing
+/// changes.
 pub fn without(json: &str, is_removed: impl Fn(&Token<'_>) -> bool) -> Option<Option<String>> {
     let tokens: Vec<&RawValue> = serde_json::from_str(json).ok()?;
     let is_removed = |token: &RawValue| {

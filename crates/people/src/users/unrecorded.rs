@@ -1,5 +1,5 @@
-//! Records what profiles have from before an upgrade, or from a worker of the previous version during
-//! it: the owners of push tokens, and the email addresses whose users unsubscribed.
+//! Records what profiles have from before an upgrade, or from a worker of the previous version
+//! during it: the owners of push tokens, and the email addresses whose users unsubscribed.
 //!
 //! The migration states until when daily passes look for them. If several users have a token, and
 //! none is recorded as its owner, it stays with the one whose profile was written last.

@@ -116,11 +116,11 @@ proptest! {
     #[test]
     fn any_changed_number_is_a_contradiction(
         users in prop::collection::vec(0..9_u64, 1..20), behind_url: bool, by in 1..5_u64,
-        chosen: prop::sample::Index, what in 0..6,
+        chosen: prop::sample::Index, number in 0..6,
     ) {
         let mut manifest = if behind_url { archive(&users) } else { own(&users) };
         let file = chosen.index(manifest.files.len());
-        match what {
+        match number {
             0 => manifest.counts.planned += by,
             1 => manifest.counts.exported += by,
             2 => manifest.counts.erased += by,

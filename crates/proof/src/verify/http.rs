@@ -10,7 +10,9 @@ use url::Url;
 
 use super::source::Chunks;
 use crate::manifest::{ARCHIVE_SUFFIX, CHECKSUMS_SUFFIX, MANIFEST_SUFFIX, SIGNATURE_SUFFIX};
+use kit::errors::with_causes;
 use kit::retry::Retry;
+use kit::words::{after_colon, beginning};
 
 /// The path of an export at a gateway.
 const EXPORTS: &str = "/users/export/";
@@ -23,20 +25,23 @@ const SEGMENTS: [(&str, &str); 4] = [
     ("manifest.json.sig", SIGNATURE_SUFFIX),
 ];
 
-/// Attempts at a response without a body, and the pause between them.
+/// Attempts to read a small response, and the pause between them.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Maximum bytes of an error that are read.
 const MAX_ERROR: usize = 64 << 10;
 
+/// Maximum characters of an error that is not from a gateway, such as the page of a proxy.
+const MAX_OTHER_ERROR: usize = 500;
+
 /// Why a gateway's response cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    #[error("{}", chain(.0))]
+    #[error("{}", with_causes(.0))]
     Request(#[from] reqwest::Error),
-    /// The gateway's reason.
-    #[error("{host} responded {status}: {message}")]
+    /// `message` is the gateway's reason, or the beginning of a body in another format.
+    #[error("{host} responded {status}{}", after_colon(.message))]
     Refused { host: String, status: StatusCode, message: String },
     #[error("{0} responded with too much data")]
     TooLarge(String),
@@ -50,13 +55,6 @@ impl Retry for HttpError {
             Self::TooLarge(_) => false,
         }
     }
-}
-
-/// An error and its chain of causes.
-fn chain(error: &reqwest::Error) -> String {
-    let error: &(dyn std::error::Error + 'static) = error;
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// The addresses of one export.
@@ -99,19 +97,19 @@ impl ExportAddress {
 }
 
 /// The pieces of a large response; none for 404.
-pub(super) async fn open(
+pub(super) async fn open_stream(
     client: &reqwest::Client,
     address: Url,
 ) -> Result<Option<Chunks>, HttpError> {
-    let response = get(client, address).await?;
+    let response = request_if_exists(client, address).await?;
     Ok(response.map(|response| {
         let chunks = response.bytes_stream().map_err(reqwest::Error::without_url);
         chunks.map_err(std::io::Error::other).boxed()
     }))
 }
 
-/// A response's body of at most `max` bytes; none for 404.
-pub async fn fetch(
+/// A response's body of at most `max` bytes, after retries; none for 404.
+pub(super) async fn fetch_with_retries(
     client: &reqwest::Client,
     address: Url,
     max: u64,
@@ -133,7 +131,7 @@ async fn fetch_once(
     max: u64,
     host: &str,
 ) -> Result<Option<Vec<u8>>, HttpError> {
-    let Some(mut response) = get(client, address).await? else { return Ok(None) };
+    let Some(mut response) = request_if_exists(client, address).await? else { return Ok(None) };
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(reqwest::Error::without_url)? {
         body.extend_from_slice(&chunk);
@@ -145,24 +143,24 @@ async fn fetch_once(
 }
 
 /// An error unless the response is a success, for 404, too. Does not read the body.
-pub(super) async fn check(client: &reqwest::Client, address: Url) -> Result<(), HttpError> {
-    respond(client, address).await.map(drop)
+pub(super) async fn check_exists(client: &reqwest::Client, address: Url) -> Result<(), HttpError> {
+    request(client, address).await.map(drop)
 }
 
 /// A successful response; none for 404.
-async fn get(
+async fn request_if_exists(
     client: &reqwest::Client,
     address: Url,
 ) -> Result<Option<reqwest::Response>, HttpError> {
-    match respond(client, address).await {
+    match request(client, address).await {
         Err(HttpError::Refused { status: StatusCode::NOT_FOUND, .. }) => Ok(None),
         response => response.map(Some),
     }
 }
 
 /// A successful response. Errors do not show the address: its signature is a secret.
-async fn respond(client: &reqwest::Client, address: Url) -> Result<reqwest::Response, HttpError> {
-    #[derive(Default, Deserialize)]
+async fn request(client: &reqwest::Client, address: Url) -> Result<reqwest::Response, HttpError> {
+    #[derive(Deserialize)]
     struct Refusal {
         message: String,
     }
@@ -178,6 +176,9 @@ async fn respond(client: &reqwest::Client, address: Url) -> Result<reqwest::Resp
     {
         body.extend_from_slice(&chunk);
     }
-    let Refusal { message } = serde_json::from_slice(&body).unwrap_or_default();
+    let message = match serde_json::from_slice(&body) {
+        Ok(Refusal { message }) => message,
+        Err(_) => beginning(String::from_utf8_lossy(&body).trim(), MAX_OTHER_ERROR).into_owned(),
+    };
     Err(HttpError::Refused { host, status, message })
 }

@@ -149,7 +149,7 @@ impl<'f> RecordsCheck<'f> {
         entry.bytes += line.len() as u64 + 1;
         let record = entry.users;
         let problem = match self.rules.reader.read(line) {
-            Ok(user) => user.service_id.0.and_then(|id| entry.place(id, self.rules)),
+            Ok(user) => user.service_id.0.and_then(|id| entry.check_position(id, self.rules)),
             Err(problem) => Some(problem),
         };
         if let Some(problem) = problem {
@@ -173,7 +173,7 @@ impl<'f> RecordsCheck<'f> {
 impl Entry<'_> {
     /// Checks that the user is in the entry's range, and after the user of the line before, so that
     /// no user is there twice. Returns a problem.
-    fn place(&mut self, id: Uuid, rules: &RecordRules) -> Option<String> {
+    fn check_position(&mut self, id: Uuid, rules: &RecordRules) -> Option<String> {
         let Some(bucket) = service_id::bucket(&id) else {
             return Some(format!("{id} is not a service_id of Longshore"));
         };

@@ -31,8 +31,8 @@ pub enum SourceError {
     TooLarge(String),
     #[error(transparent)]
     Objects(ObjectError),
-    #[error(transparent)]
-    Http(#[from] HttpError),
+    #[error("{name}: {error}")]
+    Http { name: String, error: HttpError },
 }
 
 impl Retry for SourceError {
@@ -40,7 +40,7 @@ impl Retry for SourceError {
         match self {
             Self::Read { .. } | Self::TooLarge(_) => false,
             Self::Objects(error) => error.can_retry(),
-            Self::Http(error) => error.can_retry(),
+            Self::Http { error, .. } => error.can_retry(),
         }
     }
 }
@@ -74,7 +74,8 @@ impl Source {
         let mut chunks = match self {
             Self::Url { client, address } => {
                 let Some(address) = address.address_of(name) else { return Ok(None) };
-                return Ok(http::fetch(client, address, max).await?);
+                let content = http::fetch_with_retries(client, address, max).await;
+                return content.map_err(|error| http_error(name, error));
             }
             Self::Directory(directory) => return read_file(&directory.join(name), name, max).await,
             Self::Objects(objects) => match open_object(objects, name).await? {
@@ -92,13 +93,13 @@ impl Source {
         Ok(Some(content))
     }
 
-    /// An error if a gateway does not serve the export: the signature of its address is wrong, or no
-    /// export has its object_prefix.
+    /// An error if a gateway does not serve the export: the signature of its address is wrong, or
+    /// no export has its object_prefix.
     pub(super) async fn check_address(&self) -> Result<(), SourceError> {
         let Self::Url { client, address } = self else { return Ok(()) };
-        let archive = address.address_of(&format!("{}{ARCHIVE_SUFFIX}", address.object_prefix()));
-        let Some(archive) = archive else { return Ok(()) };
-        Ok(http::check(client, archive).await?)
+        let name = format!("{}{ARCHIVE_SUFFIX}", address.object_prefix());
+        let Some(archive) = address.address_of(&name) else { return Ok(()) };
+        http::check_exists(client, archive).await.map_err(|error| http_error(&name, error))
     }
 
     /// A reader of an object, for a thread; none if the object does not exist.
@@ -111,7 +112,9 @@ impl Source {
             }
             Self::Objects(objects) => open_object(objects, name).await?,
             Self::Url { client, address } => match address.address_of(name) {
-                Some(address) => http::open(client, address).await?,
+                Some(address) => http::open_stream(client, address)
+                    .await
+                    .map_err(|error| http_error(name, error))?,
                 None => None,
             },
         };
@@ -153,6 +156,10 @@ impl Source {
 
 fn at(name: &str, error: io::Error) -> SourceError {
     SourceError::Read { name: name.to_owned(), error }
+}
+
+fn http_error(name: &str, error: HttpError) -> SourceError {
+    SourceError::Http { name: name.to_owned(), error }
 }
 
 fn missing_as_none<T>(result: io::Result<T>) -> io::Result<Option<T>> {

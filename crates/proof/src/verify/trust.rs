@@ -119,7 +119,7 @@ async fn served_signers(
     // The workspace's name is not trusted yet: it stays one segment.
     address.path_segments_mut().map_err(|()| wrong())?.pop_if_empty().extend(segments);
     address.set_query(None);
-    let text = http::fetch(client, address, MAX_SIGNERS).await?;
+    let text = http::fetch_with_retries(client, address, MAX_SIGNERS).await?;
     let text = text.ok_or_else(|| TrustError::Unknown(workspace.to_owned()))?;
     Ok(AllowedSigners::parse(&String::from_utf8_lossy(&text))?)
 }

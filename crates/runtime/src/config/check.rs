@@ -45,8 +45,7 @@ impl Config {
     /// Clients must be able to reach the beginning of download URLs.
     fn standalone_problem(&self) -> Option<String> {
         let listen = self.gateway.listen;
-        let is_callable = !listen.ip().is_unspecified() && listen.port() != 0;
-        (self.public_url.is_none() && !is_callable).then(|| {
+        (self.public_url.is_none() && listen.ip().is_unspecified()).then(|| {
             format!(
                 "public_url (LONGSHORE_PUBLIC_URL) is not set, and clients cannot reach {listen}, \
                  where the API listens: set public_url to the URL that clients use, such as \
@@ -290,7 +289,8 @@ impl Config {
     }
 }
 
-/// Properties of librdkafka that load code from files: a settings file can lie in a folder of others.
+/// Properties of librdkafka that load code from files: a settings file can lie in a folder of
+/// others.
 const LOADS_CODE: &[&str] = &["plugin.library.paths", "ssl.engine.location", "ssl.providers"];
 
 pub(super) fn has_user(url: &Url) -> bool {
@@ -369,7 +369,9 @@ mod tests {
 
     #[test]
     fn download_addresses_can_be_called() {
-        for listen in ["0.0.0.0:8080", "[::]:8080", "127.0.0.1:0"] {
+        let any_port = [("LONGSHORE_LISTEN", "127.0.0.1:0")];
+        assert_eq!(problems(Mode::Standalone, &any_port), "");
+        for listen in ["0.0.0.0:8080", "[::]:8080", "0.0.0.0:0"] {
             let mut environment = vec![("LONGSHORE_LISTEN", listen)];
             assert!(problems(Mode::Standalone, &environment).contains("LONGSHORE_PUBLIC_URL"));
             assert_eq!(problems(Mode::Command, &environment), "");

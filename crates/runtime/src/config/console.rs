@@ -19,8 +19,8 @@ use super::{Config, Mode};
 #[serde(deny_unknown_fields)]
 pub struct Console {
     /// Address on which the console listens, or `off`. It must differ from those of the API and the
-    /// operations listener. `standalone` listens on 127.0.0.1:8081 by default, and continues without
-    /// the console if that address is in use. A gateway has no console unless this is set.
+    /// operations listener. `standalone` listens on 127.0.0.1:8081 by default, and continues
+    /// without the console if that address is in use. A gateway has no console unless this is set.
     #[schemars(with = "Option<String>")]
     pub listen: Option<ConsoleListen>,
     /// URL at which browsers reach the console. It may have a path, for a proxy that serves the
@@ -28,13 +28,13 @@ pub struct Console {
     /// browsers send the session only over TLS. The default is `http://` and `console.listen`.
     #[schemars(with = "Option<String>")]
     pub public_url: Option<Url>,
-    /// Maximum number of database connections that only the console of this process uses, at least 1.
-    /// They are opened when needed.
+    /// Maximum number of database connections that only the console of this process uses, at
+    /// least 1. They are opened when needed.
     pub connections: u32,
     /// Rights of people who sign in with OpenID Connect: the name of a permission in SCIM, and the
     /// list of the rights that it grants. It replaces the rights of this permission in the built-in
-    /// table, which `longshore console rights --permissions` prints. Names that are in neither grant
-    /// nothing. In the environment, rights are separated by commas.
+    /// table, which `longshore console rights --permissions` prints. Names that are in neither
+    /// grant nothing. In the environment, rights are separated by commas.
     pub permissions: BTreeMap<String, Vec<String>>,
     /// Sign-in with OpenID Connect.
     pub oidc: oidc::Oidc,

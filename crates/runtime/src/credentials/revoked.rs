@@ -129,8 +129,8 @@ fn read_hash(text: &str) -> Option<Hash> {
     Some(hash)
 }
 
-/// Revokes secrets, in a database that does not know that they are revoked. `actor` is who does it, as
-/// the audit log has it. Returns the keys and tokens that were valid.
+/// Revokes secrets, in a database that does not know that they are revoked. `actor` is who does it,
+/// as the audit log has it. Returns the keys and tokens that were valid.
 pub async fn restore(
     tx: &mut Tx,
     secrets: &[RevokedSecret],

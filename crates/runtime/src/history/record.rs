@@ -127,8 +127,8 @@ async fn add_counts(store: &Store) -> Result<(), StoreError> {
     }
 }
 
-/// The sums of counts by minute and hour, of their workspaces and of the installation. In the order of
-/// their keys, so that two transactions lock the rows in the same order.
+/// The sums of counts by minute and hour, of their workspaces and of the installation. In the order
+/// of their keys, so that two transactions lock the rows in the same order.
 fn rolled_up(counts: &[Counted]) -> Vec<Value> {
     let mut sums: BTreeMap<(Step, i32, i64, &str), i64> = BTreeMap::new();
     for count in counts {

@@ -4,7 +4,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -184,6 +184,7 @@ fn without_wrapping(address: IpAddr) -> IpAddr {
 #[derive(Clone, Debug)]
 pub struct Resolver {
     pub allowed: Arc<[IpNet]>,
+    pub lookups: NameLookups,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -193,42 +194,51 @@ pub struct Refused {
     address: IpAddr,
 }
 
-/// Concurrent lookups of names in this process, half as many as there are threads. Each takes one
-/// until the name servers respond or are given up on, even if nobody waits for it any more:
-/// customers choose the names.
-static LOOKUPS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(256)));
-
-/// The same for relays. They have their own share, so that the names that customers choose do not
-/// delay emails.
-static RELAY_LOOKUPS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(64)));
-
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let allowed = self.allowed.clone();
+        let Self { allowed, lookups } = self.clone();
         Box::pin(async move {
-            let addresses = look_up(&LOOKUPS, name.as_str().to_owned(), 0).await?;
+            let addresses = lookups.look_up(name.as_str().to_owned(), 0).await?;
             Ok(Box::new(reachable(addresses.into_iter(), &allowed)?.into_iter()) as Addrs)
         })
     }
 }
 
-/// The addresses of a relay, which operators choose: it may be in a private network.
-pub async fn look_up_relay(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-    match host.parse() {
-        Ok(address) => Ok(vec![SocketAddr::new(address, port)]),
-        Err(_) => look_up(&RELAY_LOOKUPS, host.to_owned(), port).await,
-    }
-}
+/// The permits of concurrent lookups of names. Each takes one until the name servers respond or are
+/// given up on, even if nobody waits for it any more. Cheap to clone: copies share the permits.
+#[derive(Clone, Debug)]
+pub struct NameLookups(Arc<Semaphore>);
 
-/// Looks up a name with the system's resolver, on a thread.
-async fn look_up(lookups: &Arc<Semaphore>, name: String, port: u16) -> io::Result<Vec<SocketAddr>> {
-    let permit = lookups.clone().acquire_owned().await.map_err(io::Error::other)?;
-    let addresses = spawn_blocking(move || {
-        let addresses = (name.as_str(), port).to_socket_addrs();
-        drop(permit);
-        addresses
-    });
-    Ok(addresses.await??.collect())
+impl NameLookups {
+    /// For names that customers choose: half as many as there are threads.
+    pub fn for_customers() -> Self {
+        Self(Arc::new(Semaphore::new(256)))
+    }
+
+    /// For names that operators choose. They have their own share, so that the names that customers
+    /// choose do not delay emails and sign-ins.
+    pub fn for_operators() -> Self {
+        Self(Arc::new(Semaphore::new(64)))
+    }
+
+    /// The addresses of a relay, which operators choose: it may be in a private network.
+    pub async fn look_up_relay(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        match host.parse() {
+            Ok(address) => Ok(vec![SocketAddr::new(address, port)]),
+            Err(_) => self.look_up(host.to_owned(), port).await,
+        }
+    }
+
+    /// Looks up a name with the system's resolver, on a thread.
+    async fn look_up(&self, name: String, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let permit = self.0.clone().acquire_owned().await.map_err(io::Error::other)?;
+        let addresses = spawn_blocking(move || {
+            let addresses = (name.as_str(), port).to_socket_addrs();
+            drop(permit);
+            addresses
+        });
+        Ok(addresses.await??.collect())
+    }
 }
 
 /// The allowed addresses; an error if there is none.

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use crate::config::Config;
-use crate::outbound::address::{Refused, Resolver};
+use crate::outbound::address::{NameLookups, Refused, Resolver};
 use crate::traces;
 use kit::clock::Clock;
 
@@ -40,6 +40,7 @@ const IDLE: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct Sender {
     allowed: Arc<[IpNet]>,
+    lookups: NameLookups,
     connect_timeout: Duration,
     timeout: Duration,
     client: Arc<OnceCell<Client>>,
@@ -142,6 +143,7 @@ impl Sender {
         let connect_timeout = Duration::from_secs(config.deliveries.connect_seconds);
         Self {
             allowed: config.allow_private.as_slice().into(),
+            lookups: NameLookups::for_customers(),
             // The shorter one, or the end of the request would hide that there was no connection.
             connect_timeout: connect_timeout.min(timeout / 2),
             timeout,
@@ -149,11 +151,12 @@ impl Sender {
         }
     }
 
-    /// The same for URLs that only the operator chooses, such as an identity provider's: it may be in
-    /// any network.
+    /// The same for URLs that only the operator chooses, such as an identity provider's: it may be
+    /// in any network.
     pub fn for_operator(config: &Config) -> Self {
         let every = [IpNet::from(Ipv4Net::default()), IpNet::from(Ipv6Net::default())];
-        Self { allowed: every.into(), ..Self::new(config) }
+        let lookups = NameLookups::for_operators();
+        Self { allowed: every.into(), lookups, ..Self::new(config) }
     }
 
     /// POSTs `body` to the checked `url`; returns the status if it is 2xx.
@@ -218,7 +221,7 @@ impl Sender {
     fn connect(&self) -> Result<Client, reqwest::Error> {
         Client::builder()
             .user_agent(USER_AGENT)
-            .dns_resolver(Resolver { allowed: self.allowed.clone() })
+            .dns_resolver(Resolver { allowed: self.allowed.clone(), lookups: self.lookups.clone() })
             // The target of a redirect is not a checked address.
             .redirect(Policy::none())
             .no_proxy()

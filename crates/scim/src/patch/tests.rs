@@ -116,8 +116,8 @@ fn a_replacement_removes_the_members_that_it_empties() {
         let value = json!({ "appGroup": empty });
         let by_path = json!({ "op": "replace", "path": "permissions", "value": value });
         becomes(by_path, groups, Value::Null);
-        let whole = json!({ "op": "replace", "value": { "permissions": value } });
-        becomes(whole, groups, Value::Null);
+        let by_value = json!({ "op": "replace", "value": { "permissions": value } });
+        becomes(by_value, groups, Value::Null);
         let added = json!({ "op": "add", "path": "permissions", "value": value });
         becomes(added, groups, user()["permissions"]["appGroup"].clone());
     }

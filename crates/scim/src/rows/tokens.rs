@@ -92,14 +92,15 @@ pub async fn tokens(tx: &mut Tx) -> Result<Vec<TokenInfo>, StoreError> {
     .fetch_all(c).await?))
 }
 
-pub(crate) async fn revoke_token(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
-    execute!(
+/// Revokes a token; false if it was already revoked.
+pub async fn revoke_token(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
+    let revoked = execute!(
         tx,
         sqlx::query("UPDATE scim_tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL")
             .bind(id)
             .bind(now)
     );
-    Ok(())
+    Ok(revoked == 1)
 }
 
 pub(crate) async fn token_used(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {

@@ -64,9 +64,9 @@ fn read_object(
     Ok(attributes)
 }
 
-/// The members of an object that it sets to null or to an empty list: a replacement removes them, and
-/// leaves the members that it does not name. None for references such as a manager, which are replaced
-/// as a whole.
+/// The members of an object that it sets to null or to an empty list: a replacement removes them,
+/// and leaves the members that it does not name. None for references such as a manager, which are
+/// replaced as a whole.
 pub fn empty_members(attribute: &Attribute, value: &Value) -> Result<Vec<&'static str>, ScimError> {
     let Value::Object(object) = value else { return Ok(Vec::new()) };
     if attribute.is_multi_valued || attribute.value().is_some() {

@@ -246,8 +246,8 @@ fn unsubscribed() -> Response {
     page("<p>You are unsubscribed.</p>")
 }
 
-/// The response to a link that can do nothing. It must not look like success, because the person may
-/// get emails as another user.
+/// The response to a link that can do nothing. It must not look like success, because the person
+/// may get emails as another user.
 fn dead_link() -> Response {
     let text = "<p>This link no longer works: the profile that got the email was deleted. If you \
                 still receive emails, use the link in a newer one.</p>";

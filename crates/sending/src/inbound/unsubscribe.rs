@@ -42,8 +42,8 @@ pub struct Link {
 /// A user's link; none if no user has the id. The user may have been merged into another one since.
 /// If the store is down, the link works.
 ///
-/// If the database lost the creation of the user in a crash, the user is created again from the log,
-/// with another id. The link then no longer works.
+/// If the database lost the creation of the user in a crash, the user is created again from the
+/// log, with another id. The link then no longer works.
 pub async fn link(app: &App, (workspace, user): (i32, Uuid)) -> Option<Link> {
     service_id::bucket(&user)?;
     let lookup = async {

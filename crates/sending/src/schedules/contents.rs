@@ -20,8 +20,8 @@ pub struct Contents {
     /// The API identifier of a campaign or a Canvas.
     pub campaign_id: Option<Uuid>,
     pub send_id: Option<String>,
-    /// The channels of its messages, with commas; none for a Canvas, whose messages are those at its
-    /// time.
+    /// The channels of its messages, with commas; none for a Canvas, whose messages are those at
+    /// its time.
     pub channels: Option<String>,
     /// Number of listed users. If it is 0, all users who match the other fields.
     pub listed_users: i64,

@@ -18,8 +18,8 @@ fn summaries_sql(tx: &Tx, condition: &str, order: &str) -> AssertSqlSafe<String>
          contents.is_limited",
         "JOIN contents ON contents.id = s.id"
     );
-    // Only what a list shows of a request: its messages and its audience may be large. A request for a
-    // Canvas has its users without a target.
+    // Only what a list shows of a request: its messages and its audience may be large. A request
+    // for a Canvas has its users without a target.
     let contents: &str = if tx.is_postgres() {
         let request = as_postgres_json("found.request");
         &format!(
@@ -100,7 +100,8 @@ pub(super) async fn pending(
         .bind(workspace).bind(until).bind(limit).fetch_all(c).await?))
 }
 
-/// Schedules of a workspace that still send something, after a position in the order of their times.
+/// Schedules of a workspace that still send something, after a position in the order of their
+/// times.
 pub async fn unfinished(
     tx: &mut Tx,
     workspace: i32,

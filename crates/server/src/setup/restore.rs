@@ -1,4 +1,5 @@
-//! Restores a backup of `standalone`: the store of the backup, and the newest log that continues it.
+//! Restores a backup of `standalone`: the store of the backup, and the newest log that continues
+//! it.
 //!
 //! The log is a separate file, and survives the loss of the store. It has what was appended after
 //! the backup, and the offsets in the restored store show where to continue. So the log in the data
@@ -246,8 +247,8 @@ impl RestorePaths<'_> {
         read
     }
 
-    /// Copies and checks the log, and gives the copy a new id; returns how many messages it has after
-    /// the store's positions.
+    /// Copies and checks the log, and gives the copy a new id; returns how many messages it has
+    /// after the store's positions.
     async fn copy_log(&self, positions: &Positions) -> Result<i64, RestoreError> {
         let file = self.copy("log.db")?;
         let messages = messages_after(&file, positions).await.map_err(|reason| {
@@ -260,8 +261,8 @@ impl RestorePaths<'_> {
         Ok(messages)
     }
 
-    /// Writes the id of the log in `file` into the positions of the copied store, and ends the sessions
-    /// of the console in it.
+    /// Writes the id of the log in `file` into the positions of the copied store, and ends the
+    /// sessions of the console in it.
     async fn adapt_store(&self, file: &Path, positions: &Positions) -> Result<(), RestoreError> {
         let log = LogFile::open(file).await?;
         let store = connect(&self.copy_of("store.db")).await?;

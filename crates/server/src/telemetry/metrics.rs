@@ -34,11 +34,34 @@ pub struct Metric {
     /// For a counter, the label values that are exported as 0 from the start: otherwise an increase
     /// from nothing to 1 would be invisible to `increase()`.
     pub begins_at_0: &'static [&'static [&'static str]],
+    /// For a histogram, the upper bounds of its buckets.
+    pub bounds: &'static [f64],
 }
+
+/// Upper bounds of most histograms, in seconds: from a look-up to a large export's part.
+const SECONDS: &[f64] =
+    &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
+
+/// Upper bounds for urgent sends, in seconds. The alerts and dashboards of transactional emails
+/// select `le="60"`, the minute of the SLA.
+const SENDING_SECONDS: &[f64] =
+    &[0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
+
+/// Upper bounds for whole exports and sends, in seconds: from a few users to millions, or to a day
+/// of outages.
+const EXPORT_SECONDS: &[f64] =
+    &[0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 21600.0];
+
+/// Upper bounds for the number of messages in a batch.
+const MESSAGES: &[f64] = &[1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0];
 
 impl Metric {
     const fn begins_at_0(self, begins_at_0: &'static [&'static [&'static str]]) -> Self {
         Self { begins_at_0, ..self }
+    }
+
+    const fn bounds(self, bounds: &'static [f64]) -> Self {
+        Self { bounds, ..self }
     }
 }
 
@@ -71,19 +94,20 @@ const fn counter(
     labels: &'static [&'static str],
     help: &'static str,
 ) -> Metric {
-    Metric { name, kind: Kind::Counter, labels, help, begins_at_0: &[] }
+    Metric { name, kind: Kind::Counter, labels, help, begins_at_0: &[], bounds: &[] }
 }
 
 const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
-    Metric { name, kind: Kind::Gauge, labels, help, begins_at_0: &[] }
+    Metric { name, kind: Kind::Gauge, labels, help, begins_at_0: &[], bounds: &[] }
 }
 
+/// A histogram of seconds, unless it gets other [bounds](Metric::bounds).
 const fn histogram(
     name: &'static str,
     labels: &'static [&'static str],
     help: &'static str,
 ) -> Metric {
-    Metric { name, kind: Kind::Histogram, labels, help, begins_at_0: &[] }
+    Metric { name, kind: Kind::Histogram, labels, help, begins_at_0: &[], bounds: SECONDS }
 }
 
 #[cfg(test)]

@@ -63,6 +63,7 @@ impl Process {
             app.store.pools().into_iter().for_each(emit_pool);
             if app.store.is_postgres() {
                 app.reserved.store.pools().into_iter().for_each(emit_pool);
+                app.claims.store.pools().into_iter().for_each(emit_pool);
             }
             app.console.store.pools().into_iter().for_each(emit_pool);
             if self.accepts_requests() {

@@ -12,7 +12,7 @@ use store::{Store, StoreError, inspect, within_timeout};
 
 /// Time limit of a write, and of Kafka's response. A slow write is not a failure: others may write
 /// much.
-const TIMEOUT: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = log::CHECK_TIMEOUT;
 
 /// For how long a result is used: after writes that succeeded, and after one that failed.
 const GOOD_FOR: Duration = Duration::from_secs(5);

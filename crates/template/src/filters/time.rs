@@ -110,8 +110,8 @@ fn midnight_before(text: &str) -> Option<String> {
     Some(format!("{}00{rest}", &text[..hour]))
 }
 
-/// The format with unknown and too wide directives as plain text, with combined directives expanded,
-/// and with the texts of those that need an instant.
+/// The format with unknown and too wide directives as plain text, with combined directives
+/// expanded, and with the texts of those that need an instant.
 fn checked(format: &str, time: &Moment) -> String {
     const DIRECTIVES: &str = "%AaBbCdDeFGgHhIjklMmnNPpRrSTtUuVWwYyz";
     let mut out = String::with_capacity(format.len());

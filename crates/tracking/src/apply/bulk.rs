@@ -200,7 +200,7 @@ impl<'a> BulkUpdate<'a> {
                 }
             }
             activity.prune(today);
-            self.tally.names_forgotten += activity.prune_names();
+            self.tally.names_evicted += activity.prune_names();
             let after = activity.encode();
             if before != Some(&after) {
                 changed.push((user, after));

@@ -10,8 +10,8 @@ const MAX_DECIMAL_PLACES: i64 = 30;
 /// None if one is not a number, or the sum exceeds a double. A sum of whole numbers is written
 /// without a point, any other with one.
 pub fn sum(a: &str, b: &str) -> Option<String> {
-    let whole = |text: &str| text.parse::<i128>().ok();
-    if let (Some(a), Some(b)) = (whole(a), whole(b)) {
+    let integer = |text: &str| text.parse::<i128>().ok();
+    if let (Some(a), Some(b)) = (integer(a), integer(b)) {
         return a.checked_add(b).map(|sum| sum.to_string());
     }
     let exact = || Decimal::parse(a)?.checked_add(Decimal::parse(b)?);
@@ -37,12 +37,12 @@ impl Decimal {
             Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
             None => (text, 0),
         };
-        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let places = i64::try_from(fraction.len()).ok()?.checked_sub(exponent)?;
         if !(-MAX_DECIMAL_PLACES..=MAX_DECIMAL_PLACES).contains(&places) {
             return None;
         }
-        let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
+        let digits: i128 = format!("{integer}{fraction}").parse().ok()?;
         match u32::try_from(places) {
             Ok(places) => Some(Self { digits, places }),
             Err(_) => Self { digits, places: 0 }.scaled(places.unsigned_abs().try_into().ok()?),
@@ -69,9 +69,9 @@ impl Decimal {
         let missing = places - self.places as usize;
         let digits = format!("{}{}", self.digits.unsigned_abs(), "0".repeat(missing));
         let digits = format!("{digits:0>width$}", width = places + 1);
-        let (whole, fraction) = digits.split_at(digits.len() - places);
+        let (integer, fraction) = digits.split_at(digits.len() - places);
         let (first, rest) = fraction.split_at(1);
-        format!("{sign}{whole}.{first}{}", rest.trim_end_matches('0'))
+        format!("{sign}{integer}.{first}{}", rest.trim_end_matches('0'))
     }
 }
 

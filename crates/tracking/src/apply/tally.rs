@@ -43,7 +43,7 @@ pub struct Tally {
     /// The first of these changes.
     first_mismatch: Option<Mismatch>,
     /// Names of products and events that were removed because a user has too many.
-    pub names_forgotten: u64,
+    pub names_evicted: u64,
     /// Purchases of products that are not listed.
     pub unlisted: u64,
     /// Purchases outside of all conversion windows.
@@ -80,8 +80,8 @@ impl Tally {
         self.first_mismatch.get_or_insert(Mismatch { user, object_index, request_id: None });
     }
 
-    /// Records the request of the first mismatch. `requests` are the requests of the batch, each with
-    /// its number of objects.
+    /// Records the request of the first mismatch. `requests` are the requests of the batch, each
+    /// with its number of objects.
     pub(super) fn set_request_of_first_mismatch<'r>(
         &mut self,
         requests: impl Iterator<Item = (usize, &'r str)>,
@@ -135,7 +135,7 @@ impl Tally {
             );
         }
         metrics::counter!("longshore_track_activity_names_evicted_total")
-            .increment(self.names_forgotten);
+            .increment(self.names_evicted);
         metrics::counter!("longshore_track_purchases_over_product_limit_total")
             .increment(self.unlisted);
         metrics::counter!("longshore_track_revenue_outside_windows_total")

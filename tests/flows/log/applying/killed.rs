@@ -46,8 +46,8 @@ async fn wait_until_exited(process: &mut Process) {
     panic!("it goes on\n{}", process.tail());
 }
 
-async fn killed_at_random_moments_all_is_applied_once(place: Place) {
-    let installation = prepared(place).await;
+async fn killed_at_random_moments_all_is_applied_once(test_log: TestLog) {
+    let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
     let mut appended = 0;
     for round in 0..6u64 {
@@ -67,8 +67,8 @@ async fn killed_at_random_moments_all_is_applied_once(place: Place) {
     log.close().await;
 }
 
-async fn a_crashing_message_alone_becomes_a_dead_letter(place: Place) {
-    let installation = prepared(place).await;
+async fn a_crashing_message_alone_becomes_a_dead_letter(test_log: TestLog) {
+    let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
     let mut messages = tracked(0, 0, 10);
     messages[6] = tracking(0, "kill");
@@ -94,8 +94,8 @@ async fn a_crashing_message_alone_becomes_a_dead_letter(place: Place) {
 }
 
 /// What killed them was somebody else: they are together twice, and alone once.
-async fn killed_workers_make_no_dead_letters(place: Place) {
-    let installation = prepared(place).await;
+async fn killed_workers_make_no_dead_letters(test_log: TestLog) {
+    let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
     log.append(vec![tracking(0, "hang 1"), tracking(0, "hang 2")]).await.unwrap();
     let sql = "SELECT coalesce(max(attempts), 0) FROM message_attempts";
@@ -111,7 +111,7 @@ async fn killed_workers_make_no_dead_letters(place: Place) {
     }
     let handler = Tally::default();
     handler.healed.store(true, Ordering::SeqCst);
-    let running = Running::start(&installation.place.config, handler).await;
+    let running = Running::start(&installation.test_log.config, handler).await;
     until_applied(&store, 2).await;
     running.stop().await;
     assert_eq!((buried(&store).await.len(), notes(&store).await), (0, 0));
@@ -126,8 +126,8 @@ mod killed_around_the_commit {
     on_both!(long on_kafka: before_the_commit, after_the_commit, before_the_acknowledgement,);
 
     /// Of messages some of which come twice under their ids, each is applied once.
-    async fn killed_at(place: Place, point: &str) {
-        let installation = prepared(place).await;
+    async fn killed_at(test_log: TestLog, point: &str) {
+        let installation = prepared(test_log).await;
         let (store, log) = installation.open().await;
         for partition in 0..4 {
             let (without, under) = (tracked(partition, 0, 60), tracked(partition, 60, 40));
@@ -151,13 +151,13 @@ mod killed_around_the_commit {
     /// Who sleeps before its first note, and wakes when another is done, notes nothing.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_sleeper_leaves_no_note() {
-        let installation = prepared(Place::kafka()).await;
+        let installation = prepared(TestLog::kafka()).await;
         let (store, log) = installation.open().await;
         let sleeper = start_process(&installation, "batch::begun=stop");
         log.append(tracked(0, 0, 10)).await.unwrap();
         let is_asleep = async || sleeper.status("State").starts_with('T');
         eventually("it sleeps", is_asleep).await;
-        let running = Running::start(&installation.place.config, Tally::default()).await;
+        let running = Running::start(&installation.test_log.config, Tally::default()).await;
         until_applied(&store, 10).await;
         sleeper.signal("CONT");
         let is_awake = async || sleeper.printed().contains("another worker has applied messages");
@@ -167,15 +167,15 @@ mod killed_around_the_commit {
         log.close().await;
     }
 
-    async fn before_the_commit(place: Place) {
-        killed_at(place, "batch::applied").await;
+    async fn before_the_commit(test_log: TestLog) {
+        killed_at(test_log, "batch::applied").await;
     }
 
-    async fn after_the_commit(place: Place) {
-        killed_at(place, "batch::committed").await;
+    async fn after_the_commit(test_log: TestLog) {
+        killed_at(test_log, "batch::committed").await;
     }
 
-    async fn before_the_acknowledgement(place: Place) {
-        killed_at(place, "batch::done").await;
+    async fn before_the_acknowledgement(test_log: TestLog) {
+        killed_at(test_log, "batch::done").await;
     }
 }

@@ -18,8 +18,8 @@ pub async fn retry_buried(
     dead_letters::retry(store, handler, id, &entry).await
 }
 
-async fn of_a_message_only_the_parts_that_fail_are_buried(place: Place) {
-    let installation = prepared(place).await;
+async fn of_a_message_only_the_parts_that_fail_are_buried(test_log: TestLog) {
+    let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
     let mut messages = tracked(0, 0, 6);
     messages[3] = tracking(0, "one & refuse it & two & panic & three");
@@ -28,7 +28,7 @@ async fn of_a_message_only_the_parts_that_fail_are_buried(place: Place) {
     messages.push(messages[3].clone());
     log.append(messages).await.unwrap();
     let handler = Tally::default();
-    let running = Running::start(&installation.place.config, handler.clone()).await;
+    let running = Running::start(&installation.test_log.config, handler.clone()).await;
     eventually("the offset is at the end", async || next(&store, 0).await == 7).await;
     let applied = until_applied(&store, 8).await;
     let parts = ["0/one", "0/two", "0/three"];
@@ -44,8 +44,8 @@ async fn of_a_message_only_the_parts_that_fail_are_buried(place: Place) {
     assert!(!refused.contains("the rest of the message was applied"), "{refused}");
     handler.healed.store(true, Ordering::SeqCst);
     let retry = || retry_buried(&store, &handler, id);
-    let (one, other) = tokio::join!(retry(), retry());
-    let refused = [one, other].map(|tried| tried.unwrap_err().to_string());
+    let (first, other) = tokio::join!(retry(), retry());
+    let refused = [first, other].map(|tried| tried.unwrap_err().to_string());
     let is_rest_done =
         |text: &&String| text.contains("this one (the rest of the message was applied)");
     assert_eq!(refused.iter().filter(is_rest_done).count(), 1, "{refused:?}");
@@ -62,14 +62,14 @@ async fn of_a_message_only_the_parts_that_fail_are_buried(place: Place) {
     log.close().await;
 }
 
-async fn oversized_batches_are_split(place: Place) {
-    let installation = prepared(place).await;
+async fn oversized_batches_are_split(test_log: TestLog) {
+    let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
     let mut messages = tracked(0, 0, 20);
     messages[7] = tracking(0, "few");
     messages[8] = tracking(0, "few more & a & b & c");
     log.append(messages).await.unwrap();
-    let running = Running::start(&installation.place.config, Tally::default()).await;
+    let running = Running::start(&installation.test_log.config, Tally::default()).await;
     let applied = until_applied(&store, 23).await;
     assert!(applied.contains_key("0/c"), "a message by itself is done in parts: {applied:?}");
     running.stop().await;
@@ -80,7 +80,7 @@ async fn oversized_batches_are_split(place: Place) {
 /// As long as it lasts, a transaction that does more than a few things takes too long.
 #[tokio::test(flavor = "multi_thread")]
 async fn batches_that_time_out_are_split() {
-    let installation = prepared(Place::kafka()).await;
+    let installation = prepared(TestLog::kafka()).await;
     let (store, log) = installation.open().await;
     let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
                 $$BEGIN
@@ -93,7 +93,7 @@ async fn batches_that_time_out_are_split() {
                 CREATE TRIGGER slows AFTER INSERT ON tally EXECUTE FUNCTION slow()";
     on_pool!(&store, pool => { sqlx::raw_sql(slow).execute(pool).await.unwrap(); });
     log.append(tracked(0, 0, 20)).await.unwrap();
-    let running = Running::start(&installation.place.config, Tally::default()).await;
+    let running = Running::start(&installation.test_log.config, Tally::default()).await;
     until_applied(&store, 20).await;
     running.stop().await;
     assert!(buried(&store).await.is_empty());

@@ -17,10 +17,10 @@ pub fn doubled(messages: &[NewMessage]) -> Vec<NewMessage> {
     messages.iter().flat_map(|message| [message.clone(), message.clone()]).collect()
 }
 
-async fn repeated_messages_are_applied_once(place: Place) {
-    let installation = prepared(place).await;
+async fn repeated_messages_are_applied_once(test_log: TestLog) {
+    let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
-    let config = &installation.place.config;
+    let config = &installation.test_log.config;
     let messages = under_ids(1, tracked(0, 0, 10));
     log.append(doubled(&messages)).await.unwrap();
     let handler = Tally::default();
@@ -48,8 +48,8 @@ async fn repeated_messages_are_applied_once(place: Place) {
     log.close().await;
 }
 
-async fn repeats_of_dead_letters_are_skipped(place: Place) {
-    let installation = prepared(place).await;
+async fn repeats_of_dead_letters_are_skipped(test_log: TestLog) {
+    let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
     let mut messages = tracked(0, 0, 8);
     messages[3] = tracking(0, "refuse it");
@@ -57,7 +57,7 @@ async fn repeats_of_dead_letters_are_skipped(place: Place) {
     let messages = under_ids(1, messages);
     log.append(doubled(&messages)).await.unwrap();
     let handler = Tally::default();
-    let running = Running::start(&installation.place.config, handler.clone()).await;
+    let running = Running::start(&installation.test_log.config, handler.clone()).await;
     until_applied(&store, 6).await;
     log.append(messages.clone()).await.unwrap();
     eventually("all are done", async || next(&store, 0).await == 24).await;
@@ -84,13 +84,13 @@ async fn repeats_of_dead_letters_are_skipped(place: Place) {
 #[tokio::test(flavor = "multi_thread")]
 async fn ids_are_remembered_by_the_databases_clock() {
     const DAY: i64 = 86_400_000;
-    let installation = prepared(Place::embedded()).await;
+    let installation = prepared(TestLog::embedded()).await;
     let (store, log) = installation.open().await;
     let ids: Vec<Uuid> = (0..3).map(|_| Uuid::new_v4()).collect();
     let with_id =
         |id: &Uuid| NewMessage { key: id.as_bytes().to_vec(), ..tracking(0, id.to_string()) };
     log.append(ids[1..].iter().map(with_id).collect()).await.unwrap();
-    let file = format!("sqlite://{}", installation.place.config.data.join("log.db").display());
+    let file = format!("sqlite://{}", installation.test_log.config.data.join("log.db").display());
     // The first is days ahead, the second behind.
     let sql = "UPDATE messages SET appended_at = appended_at
                + CASE position WHEN 0 THEN 259200000 ELSE -259200000 END";
@@ -101,7 +101,7 @@ async fn ids_are_remembered_by_the_databases_clock() {
     message_ids::remember(&mut tx, scope, &[(ids[0], now)]).await.unwrap();
     tx.commit().await.unwrap();
 
-    let running = Running::start(&installation.place.config, Tally::default()).await;
+    let running = Running::start(&installation.test_log.config, Tally::default()).await;
     until_applied(&store, 2).await;
     running.stop().await;
     let mut tx = store.write().await.unwrap();

@@ -12,24 +12,24 @@ on_both!(
 /// Takes back what was applied of a partition from an offset on, as a crash of the database does.
 async fn revert(store: &Store, partition: i32, next: i64) -> Result<(), StoreError> {
     let mut tx = store.write().await?;
-    let place = offsets::position(&mut tx, GROUP, topics::TRACKING, partition).await?;
-    let place = place.expect("it was applied");
+    let position = offsets::position(&mut tx, GROUP, topics::TRACKING, partition).await?;
+    let position = position.expect("it was applied");
     let set = "UPDATE log_offsets SET next = $1 WHERE partition = $2 AND consumer_group = $3";
     let undo = "DELETE FROM tally WHERE payload = $1";
     store::execute!(&mut tx, sqlx::query(set).bind(next).bind(partition).bind(GROUP));
-    for number in next..place.next {
+    for number in next..position.next {
         let payload = format!("{partition}/{number}");
         store::execute!(&mut tx, sqlx::query(undo).bind(payload));
     }
     tx.commit().await
 }
 
-async fn lost_commits_are_repeated_without_another_message(place: Place) {
-    let installation = prepared(place).await;
+async fn lost_commits_are_repeated_without_another_message(test_log: TestLog) {
+    let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
     let metrics = telemetry::metrics::recorder::install().unwrap();
     let handler = Tally::default();
-    let running = Running::start(&installation.place.config, handler.clone()).await;
+    let running = Running::start(&installation.test_log.config, handler.clone()).await;
     for partition in 0..2 {
         log.append(tracked(partition, 0, 5)).await.unwrap();
     }
@@ -50,11 +50,11 @@ async fn lost_commits_are_repeated_without_another_message(place: Place) {
     log.close().await;
 }
 
-async fn a_batch_notices_lost_commits_before_it(place: Place) {
-    let installation = prepared(place).await;
+async fn a_batch_notices_lost_commits_before_it(test_log: TestLog) {
+    let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
     let handler = Tally::default();
-    let running = Running::start(&installation.place.config, handler.clone()).await;
+    let running = Running::start(&installation.test_log.config, handler.clone()).await;
     log.append(tracked(0, 0, 5)).await.unwrap();
     until_applied(&store, 5).await;
     revert(&store, 0, 3).await.unwrap();
@@ -66,11 +66,11 @@ async fn a_batch_notices_lost_commits_before_it(place: Place) {
     log.close().await;
 }
 
-async fn an_idle_partition_follows_a_reset(place: Place) {
-    let installation = prepared(place).await;
+async fn an_idle_partition_follows_a_reset(test_log: TestLog) {
+    let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
     let handler = Tally::default();
-    let running = Running::start(&installation.place.config, handler.clone()).await;
+    let running = Running::start(&installation.test_log.config, handler.clone()).await;
     log.append(tracked(1, 0, 3)).await.unwrap();
     until_applied(&store, 3).await;
     let (ok, printed) = longshore(&installation, &["migrate"]).await;

@@ -8,8 +8,8 @@ on_both!(
     temporary_failures_block_only_their_partition,
 );
 
-async fn database_errors_are_reported_and_retried(place: Place) {
-    let installation = prepared(place).await;
+async fn database_errors_are_reported_and_retried(test_log: TestLog) {
+    let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
     let do_both = async |sqls: [&'static str; 2]| {
         for sql in sqls {
@@ -34,7 +34,7 @@ async fn database_errors_are_reported_and_retried(place: Place) {
     };
     do_both(break_it).await;
     log.append(tracked(0, 0, 10)).await.unwrap();
-    let running = Running::start(&installation.place.config, Tally::default()).await;
+    let running = Running::start(&installation.test_log.config, Tally::default()).await;
     eventually("it is told", async || {
         let notices = running.app.health_warnings.all().join("\n");
         notices.contains("partition 0 of tracking waits at offset 0: the database: ")
@@ -48,12 +48,12 @@ async fn database_errors_are_reported_and_retried(place: Place) {
     log.close().await;
 }
 
-async fn isolated_messages_do_not_wait_for_stuck_partitions(place: Place) {
-    let installation = prepared(place).await;
+async fn isolated_messages_do_not_wait_for_stuck_partitions(test_log: TestLog) {
+    let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
     log.append(vec![tracking(0, "fail")]).await.unwrap();
     let handler = Tally::default();
-    let running = Running::start(&installation.place.config, handler.clone()).await;
+    let running = Running::start(&installation.test_log.config, handler.clone()).await;
     eventually("it is tried", async || handler.begun.load(Ordering::SeqCst) >= 2).await;
     // Begun twice by workers that ended.
     log.append(tracked(1, 0, 10)).await.unwrap();
@@ -67,7 +67,7 @@ async fn isolated_messages_do_not_wait_for_stuck_partitions(place: Place) {
     on_pool!(&store, pool => {
         sqlx::query(sql).bind(GROUP).bind(first.appended_at).execute(pool).await.unwrap();
     });
-    let running = Running::start(&installation.place.config, handler.clone()).await;
+    let running = Running::start(&installation.test_log.config, handler.clone()).await;
     until_applied(&store, 10).await;
     log.append(tracked(2, 0, 10)).await.unwrap();
     until_applied(&store, 20).await;
@@ -77,15 +77,15 @@ async fn isolated_messages_do_not_wait_for_stuck_partitions(place: Place) {
     log.close().await;
 }
 
-async fn temporary_failures_block_only_their_partition(place: Place) {
-    let installation = prepared(place).await;
+async fn temporary_failures_block_only_their_partition(test_log: TestLog) {
+    let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
     log.append(vec![tracking(0, "fail"), tracking(0, "behind")]).await.unwrap();
     for partition in 1..4 {
         log.append(tracked(partition, 0, 50)).await.unwrap();
     }
     let handler = Tally::default();
-    let running = Running::start(&installation.place.config, handler.clone()).await;
+    let running = Running::start(&installation.test_log.config, handler.clone()).await;
     until_applied(&store, 150).await;
     assert_eq!(next(&store, 0).await, 0, "nothing is passed over");
     handler.healed.store(true, Ordering::SeqCst);
@@ -98,18 +98,18 @@ async fn temporary_failures_block_only_their_partition(place: Place) {
 /// A way to the database can end at any time; here it does again and again.
 #[tokio::test(flavor = "multi_thread")]
 async fn database_outages_are_waited_out() {
-    let mut installation = prepared(Place::kafka()).await;
+    let mut installation = prepared(TestLog::kafka()).await;
     let (store, log) = installation.open().await;
-    let address = installation.place.config.database.url.clone().unwrap();
+    let address = installation.test_log.config.database.url.clone().unwrap();
     let proxy = Proxy::to(address.expose_secret()).await;
     let way = proxy.instead_of(address.expose_secret());
-    installation.place.config.database.url = Some(way.into());
+    installation.test_log.config.database.url = Some(way.into());
 
     proxy.set(ProxyMode::Closed);
     for partition in 0..4 {
         log.append(tracked(partition, 0, 300)).await.unwrap();
     }
-    let running = Running::start(&installation.place.config, Tally::default()).await;
+    let running = Running::start(&installation.test_log.config, Tally::default()).await;
     tokio::time::sleep(QUIET).await;
     for _ in 0..5 {
         proxy.set(ProxyMode::Open);

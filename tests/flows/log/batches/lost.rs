@@ -24,7 +24,7 @@ fn admin() -> AdminClient<DefaultClientContext> {
     ClientConfig::new().set("bootstrap.servers", servers::kafka()).create().unwrap()
 }
 
-impl Place {
+impl TestLog {
     fn is_kafka(&self) -> bool {
         self.config.log.url.starts_with("kafka")
     }
@@ -86,15 +86,15 @@ async fn delete_topic(topic: &str) {
     assert!(deleted.iter().all(Result::is_ok), "{deleted:?}");
 }
 
-async fn messages_that_the_log_lost_stop_their_partition(place: Place) {
-    let installation = Installation::new(place).await;
+async fn messages_that_the_log_lost_stop_their_partition(test_log: TestLog) {
+    let installation = Installation::new(test_log).await;
     let (store, log) = installation.open().await;
     log.append(tracked(1, 0, 10)).await.unwrap();
     let (mut consumer, _) = batches(&log, &store, Limits { messages: 2, ..LIMITS });
     let (batch, ack) = next_batch(&mut consumer).await;
     assert!(advance(&store, &batch).await);
     drop((ack, consumer));
-    installation.place.lose(1, 5).await;
+    installation.test_log.lose(1, 5).await;
 
     let (mut consumer, statuses) = batches(&log, &store, LIMITS);
     assert_no_batch(&mut consumer).await;
@@ -104,8 +104,8 @@ async fn messages_that_the_log_lost_stop_their_partition(place: Place) {
     log.close().await;
 }
 
-async fn a_recreated_log_stops_processing_until_a_reset(place: Place) {
-    let installation = Installation::new(place).await;
+async fn a_recreated_log_stops_processing_until_a_reset(test_log: TestLog) {
+    let installation = Installation::new(test_log).await;
     let (store, log) = installation.open().await;
     log.append(tracked(1, 0, 3)).await.unwrap();
     let (mut consumer, _) = batches(&log, &store, LIMITS);
@@ -114,7 +114,7 @@ async fn a_recreated_log_stops_processing_until_a_reset(place: Place) {
     ack.done();
     consumer.drain(TIMEOUT).await;
 
-    let log = installation.place.recreate(log).await;
+    let log = installation.test_log.recreate(log).await;
     // As far as the previous one, so that the offset alone would not show it.
     log.append(tracked(1, 0, 5)).await.unwrap();
     let (mut consumer, statuses) = batches(&log, &store, LIMITS);
@@ -153,7 +153,7 @@ async fn a_recreated_log_stops_processing_until_a_reset(place: Place) {
 /// The offsets of the new one may well reach as far: only its id shows it.
 #[tokio::test(flavor = "multi_thread")]
 async fn consumers_detect_a_recreated_topic() {
-    let installation = Installation::new(Place::kafka()).await;
+    let installation = Installation::new(TestLog::kafka()).await;
     let (store, log) = installation.open().await;
     log.append(tracked(0, 0, 2)).await.unwrap();
     let (mut consumer, statuses) = batches(&log, &store, LIMITS);
@@ -161,7 +161,7 @@ async fn consumers_detect_a_recreated_topic() {
     assert!(advance(&store, &batch).await);
     ack.done();
     let former = log.topic_offsets(topics::TRACKING).await.unwrap().id;
-    delete_topic(&installation.place.tracking_topic()).await;
+    delete_topic(&installation.test_log.tracking_topic()).await;
     until_recreated(&log, &former).await;
     let stopped = once_stopped(&statuses, 4).await;
     assert!(stopped.iter().all(|status| reason(status).contains("was recreated")), "{stopped:?}");

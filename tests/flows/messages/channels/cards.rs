@@ -17,9 +17,9 @@ on_both_stores!(a_card_is_stored_once_and_expires, many_cards_are_stored_togethe
 async fn stored(world: &World, count: usize) -> Vec<Uuid> {
     let lines: Vec<String> =
         (0..count).map(|n| json!({ "external_id": format!("u{n}") }).to_string()).collect();
-    let file = world.place.store.config.data.join("users.ndjson");
+    let file = world.installation.store.config.data.join("users.ndjson");
     std::fs::write(&file, lines.join("\n")).unwrap();
-    world.place.printed(&["import", file.to_str().unwrap()]).await;
+    world.installation.printed(&["import", file.to_str().unwrap()]).await;
     let store = &world.app().store;
     let ids = on_pool!(store, pool => {
         sqlx::query_scalar("SELECT service_id FROM users").fetch_all(pool).await
@@ -34,7 +34,7 @@ fn card(service_id: Uuid, more: Value) -> Message {
 }
 
 async fn listed(world: &World) -> Vec<Value> {
-    let lines = world.place.printed(&["cards", "u0", "--json"]).await;
+    let lines = world.installation.printed(&["cards", "u0", "--json"]).await;
     lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -54,10 +54,10 @@ async fn a_card_is_stored_once_and_expires(store: TestStore) {
         assert_eq!(world.send(&message).await, Outcome::Sent);
     }
     let cards = listed(&world).await;
-    let [one] = cards.as_slice() else { panic!("{cards:?}") };
-    assert_eq!(one["card"], Value::Object(message.rendered.object.clone()));
-    assert_eq!(one["dispatch_id"], message.id.dispatch_id.simple().to_string());
-    let lines = world.place.printed(&["cards", "u0"]).await;
+    let [listed_card] = cards.as_slice() else { panic!("{cards:?}") };
+    assert_eq!(listed_card["card"], Value::Object(message.rendered.object.clone()));
+    assert_eq!(listed_card["dispatch_id"], message.id.dispatch_id.simple().to_string());
+    let lines = world.installation.printed(&["cards", "u0"]).await;
     assert!(lines.len() == 2 && lines[1].ends_with("Hello Ann"), "{lines:?}");
     for wrong in [json!({}), json!({ "time_to_live": 0 }), json!({ "expire_at": "2020-01-01" })] {
         assert!(matches!(world.send(&card(user, wrong)).await, Outcome::Failed(_)));
@@ -71,7 +71,7 @@ async fn a_card_is_stored_once_and_expires(store: TestStore) {
     assert_eq!(count(&world).await, 1);
     assert_eq!(listed(&world).await, cards);
     // With the user goes what they are shown, and nobody gets more of it.
-    world.place.printed(&["users", "delete", "u0"]).await;
+    world.installation.printed(&["users", "delete", "u0"]).await;
     assert_eq!(count(&world).await, 0);
     assert_eq!(world.send(&message).await, Outcome::Sent);
     assert_eq!(count(&world).await, 0);

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{Message, World, reason};
 use crate::support::eventually;
+use crate::support::process;
 use crate::support::scripted_relay::{Action, ScriptedRelay, Step};
 use crate::support::stores::{TestStore, on_sqlite};
 
@@ -65,7 +66,7 @@ async fn an_email_is_whole(store: TestStore) {
     let token = link.strip_prefix("<https://longshore.example.com/api/email/unsubscribe/");
     let token = token.and_then(|token| token.strip_suffix('>')).expect("a link");
     let whose = longshore::messages::unsubscribe_token::read(&world.app().secrets, token);
-    assert_eq!(whose, Some((world.place.workspace, message.id.service_id)));
+    assert_eq!(whose, Some((world.installation.workspace, message.id.service_id)));
     assert_eq!(header("List-Unsubscribe-Post"), "List-Unsubscribe=One-Click");
     // Not where there is nothing to unsubscribe from.
     message.is_transactional = true;
@@ -133,8 +134,7 @@ async fn relay_replies_determine_the_outcome(store: TestStore) {
     assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
     assert_eq!(relay.opened(), opened);
     // Nobody there.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    world.by_relay(format!("smtp://{free}"));
+    world.by_relay(format!("smtp://127.0.0.1:{}", process::free_port()));
     let outcome = world.send(&Message::email("Hello")).await;
     assert!(
         matches!(&outcome, Outcome::Later { reason, .. } if reason.contains("refused")),

@@ -74,7 +74,7 @@ async fn texts_are_read_as_they_were_given(store: TestStore) {
             assert!(!is_text || line.len() <= 78, "{line}");
         }
     }
-    let file = world.place.store.config.data.join("emails.json");
+    let file = world.installation.store.config.data.join("emails.json");
     std::fs::write(&file, serde_json::to_string(&emails).unwrap()).unwrap();
     let mut command =
         std::process::Command::new(python::interpreter("messages/requirements.txt").await);

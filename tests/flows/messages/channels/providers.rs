@@ -164,8 +164,8 @@ async fn answers_decide(store: TestStore) {
     let received = receiver.received();
     assert!(received.iter().all(|request| request.header("webhook-id") == message.id.to_string()));
     // A private network that nobody has allowed is for an operator to allow.
-    let place = crate::support::stores::TestStore::sqlite().await;
-    let mut world = World::with(place, |config| config.allow_private.clear()).await;
+    let store = crate::support::stores::TestStore::sqlite().await;
+    let mut world = World::with(store, |config| config.allow_private.clear()).await;
     world.settings.sms = Some(SignedAddress::new(receiver.url("/"), Secret(Vec::new())));
     world.settings.subscription_groups =
         vec![SubscriptionGroup { id: GROUP, channel: Channel::Sms, from: "+15550100".into() }];
@@ -183,15 +183,15 @@ async fn stored(world: &World) -> (Uuid, Value) {
         { "app_id": IOS.to_string(), "token": "old" },
         { "app_id": IOS.to_string(), "token": "new" },
     ] });
-    let file = world.place.store.config.data.join("users.ndjson");
+    let file = world.installation.store.config.data.join("users.ndjson");
     std::fs::write(&file, record.to_string()).unwrap();
-    world.place.printed(&["import", file.to_str().unwrap()]).await;
+    world.installation.printed(&["import", file.to_str().unwrap()]).await;
     let shown = show(world).await;
     (shown["service_id"].as_str().unwrap().parse().unwrap(), shown)
 }
 
 async fn show(world: &World) -> Value {
-    let lines = world.place.printed(&["users", "show", "ann", "--json"]).await;
+    let lines = world.installation.printed(&["users", "show", "ann", "--json"]).await;
     serde_json::from_str(&lines[0]).unwrap()
 }
 
@@ -233,8 +233,8 @@ async fn invalid_numbers_receive_no_further_messages(store: TestStore) {
         "{outcome:?}"
     );
     assert_eq!(receiver.received().len(), 1);
-    let listed = world.place.printed(&["invalid-numbers", "list", "--json"]).await;
+    let listed = world.installation.printed(&["invalid-numbers", "list", "--json"]).await;
     assert!(listed.len() == 1 && listed[0].contains("15550101"), "{listed:?}");
-    world.place.printed(&["invalid-numbers", "remove", "+15550101"]).await;
+    world.installation.printed(&["invalid-numbers", "remove", "+15550101"]).await;
     assert_eq!(world.send(&message).await, Outcome::Sent);
 }

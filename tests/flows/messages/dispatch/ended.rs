@@ -5,7 +5,7 @@ use std::time::Duration;
 use longshore::dispatches::{self, Filter};
 use longshore::messages::dispatch::{self, OutcomeFilter, State};
 use longshore::messages::order::{Order, PastRecipients, Target};
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::Store;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +34,7 @@ async fn a_send_is_cancelled(world: World) {
     world.begin(&order).await;
     world.receiver.wait_for(3).await;
     let id = order.dispatch_id.simple().to_string();
-    let said = world.place.printed(&["dispatches", "cancel", &id]).await.join("\n");
+    let said = world.installation.printed(&["dispatches", "cancel", &id]).await.join("\n");
     assert!(said.starts_with(&format!("{id} is cancel")), "{said}");
     world.receiver.clear_script();
     world.ends(&order, State::Cancelled).await;
@@ -44,9 +44,11 @@ async fn a_send_is_cancelled(world: World) {
     let listed = world.shown(&order).await;
     assert_eq!(listed.state, State::Cancelled);
     // A repeat succeeds.
-    let again = world.place.printed(&["dispatches", "cancel", &id]).await.join("\n");
-    assert!(again.starts_with(&format!("{id} is cancelled")), "{again}");
-    let shown = world.place.printed(&["dispatches", "show", &id, "--json"]).await.concat();
+    let again = world.installation.printed(&["dispatches", "cancel", &id, "--json"]).await.concat();
+    let again: Value = serde_json::from_str(&again).expect("JSON");
+    let cancelled = json!({ "id": id, "state": "cancelled", "may_still_be_sent": 0 });
+    assert_eq!(again, json!({ "dispatches": [cancelled], "failed": [] }));
+    let shown = world.installation.printed(&["dispatches", "show", &id, "--json"]).await.concat();
     assert!(shown.contains(r#""may_still_be_sent":0"#), "{shown}");
     assert_eq!(world.receiver.received().len(), count);
     world.close().await;
@@ -58,7 +60,7 @@ async fn unsent_messages_of_cancelled_sends_do_not_count(world: World) {
     let order = world.campaign();
     world.begin(&order).await;
     world.receiver.wait_for(3).await;
-    cancel(&world.place.app.store, &order).await;
+    cancel(&world.installation.app.store, &order).await;
     for _ in 0..2 {
         assert_eq!(world.send(&world.campaign()).await.messages.sent, 3);
     }
@@ -79,7 +81,7 @@ async fn a_cancellation_does_not_wait_for_messages(world: World) {
     let order = world.campaign();
     world.begin(&order).await;
     world.receiver.wait_for(3).await;
-    let store = &world.place.app.store;
+    let store = &world.installation.app.store;
     match store {
         // It has one writer.
         Store::Sqlite { .. } => cancel(store, &order).await,
@@ -108,7 +110,7 @@ async fn messages_of_parts_without_a_worker_are_marked_when_their_send_is_cancel
     // Three of the first part, and the two of the second one.
     world.receiver.wait_for(5).await;
     world.rest().await;
-    let store = world.place.app.store.clone();
+    let store = world.installation.app.store.clone();
     // As if the worker had stopped before it could store an outcome.
     for sql in [
         "UPDATE claims SET attempt = 1 WHERE kind = 'dispatch_part'",
@@ -147,16 +149,16 @@ async fn messages_of_parts_without_a_worker_are_marked_when_their_send_is_cancel
         on_pool!(&store, pool => sqlx::query_scalar(unmarked).fetch_one(pool).await.unwrap());
     assert_eq!(count, 0);
     let id = order.dispatch_id.simple().to_string();
-    let shown = world.place.printed(&["dispatches", "show", &id, "--json"]).await.concat();
+    let shown = world.installation.printed(&["dispatches", "show", &id, "--json"]).await.concat();
     let shown: Value = serde_json::from_str(&shown).unwrap();
     assert!(shown["cancelled"].as_i64().unwrap() >= 5, "{shown}");
     assert_eq!(shown["may_have_been_sent"], shown["cancelled"], "{shown}");
     assert_eq!(shown["reasons"][0]["state"], "cancelled", "{shown}");
-    let recipients = world.place.printed(&["dispatches", "recipients", &id, "--json"]).await;
+    let recipients = world.installation.printed(&["dispatches", "recipients", &id, "--json"]).await;
     let recipient: Value = serde_json::from_str(&recipients[0]).unwrap();
     assert_eq!(recipient["outcome"], "cancelled", "{recipient}");
     let user = recipient["external_user_id"].as_str().unwrap();
-    let messages = world.place.printed(&["messages", user, "--json"]).await;
+    let messages = world.installation.printed(&["messages", user, "--json"]).await;
     let message: Value = serde_json::from_str(&messages[0]).unwrap();
     assert_eq!(message["state"], "cancelled", "{message}");
     world.close().await;
@@ -174,14 +176,14 @@ async fn outcomes_of_a_newer_release_are_listed(world: World) {
     let newer = r#"UPDATE dispatches
                    SET order_json = replace(order_json, '"outcomes":["sent"]',
                                             '"outcomes":["opened"]')"#;
-    on_pool!(&world.place.app.store, pool => { sqlx::query(newer).execute(pool).await.unwrap(); });
-    let mut tx = world.place.app.store.snapshot().await.unwrap();
+    on_pool!(&world.installation.app.store, pool => { sqlx::query(newer).execute(pool).await.unwrap(); });
+    let mut tx = world.installation.app.store.snapshot().await.unwrap();
     let listed = dispatches::list(&mut tx, &Filter::default()).await.unwrap().dispatches;
     assert_eq!(listed.len(), 2, "{listed:?}");
     let shown = listed.iter().find(|listed| listed.id == apology.dispatch_id).unwrap();
     assert_eq!(shown.audience.kind, "recipients");
     assert_eq!(shown.audience.outcomes, ["opened"]);
-    let workspace = world.place.workspace;
+    let workspace = world.installation.workspace;
     let sends = dispatches::sends_to_recipients(&mut tx, workspace, order.dispatch_id, 0).await;
     let outcomes: Vec<Vec<String>> = sends.unwrap().into_iter().map(|send| send.outcomes).collect();
     assert_eq!(outcomes, [["opened"]]);
@@ -217,7 +219,7 @@ async fn old_sends_are_deleted(mut world: World) {
     let order = world.campaign();
     world.send(&order).await;
     world.rest().await;
-    let app = &world.place.app;
+    let app = &world.installation.app;
     dispatch::sweep::sweep(app, &CancellationToken::new()).await.unwrap();
     assert_eq!(world.shown(&order).await.state, State::Done);
     // Another send goes to its recipients.
@@ -252,5 +254,5 @@ async fn old_sends_are_deleted(mut world: World) {
     drop(tx);
     assert_eq!(world.receipts(world.service_id("u0").await).await.unwrap(), 0);
     assert_eq!(world.statistics().await[0]["sent"], 12);
-    world.place.app.log.close().await;
+    world.installation.app.log.close().await;
 }

@@ -86,17 +86,19 @@ async fn frequency_caps_hold_across_concurrent_sends(world: World) {
     let overriding = Order { ignores_capping: true, ..world.campaign() };
     assert_eq!(world.send(&overriding).await.messages.sent, 40);
     assert_eq!(world.send(&world.campaign()).await.messages.sent, 0);
-    let later = world.place.app.clock.now_ms() + 8 * DAY_MS;
-    world.place.app.clock.set(jiff::Timestamp::from_millisecond(later).unwrap());
+    let later = world.installation.app.clock.now_ms() + 8 * DAY_MS;
+    world.installation.app.clock.set(jiff::Timestamp::from_millisecond(later).unwrap());
     assert_eq!(world.send(&world.campaign()).await.messages.sent, 40);
     world.close().await;
 }
 
 async fn the_control_group_is_left_out_of_campaigns(world: World) {
     world.create_users(60).await;
-    let mut tx = world.place.app.store.snapshot().await.unwrap();
-    let group = workspaces::control_group(&mut tx, world.place.workspace).await.unwrap().unwrap();
-    let members = workspaces::groups::users(&mut tx, world.place.workspace, &group).await.unwrap();
+    let mut tx = world.installation.app.store.snapshot().await.unwrap();
+    let group =
+        workspaces::control_group(&mut tx, world.installation.workspace).await.unwrap().unwrap();
+    let members =
+        workspaces::groups::users(&mut tx, world.installation.workspace, &group).await.unwrap();
     drop(tx);
     let canvas = Order { kind: Kind::Canvas, ..world.order() };
     let listed = world.send(&canvas).await;
@@ -124,7 +126,7 @@ async fn erased_users_receive_nothing(mut world: World) {
     let users = ["u0", "u1"].map(|id| named(external(id), "")).to_vec();
     let order = Order { target: to_users(users), ..world.order() };
     world.begin(&order).await;
-    let app = world.place.app.clone();
+    let app = world.installation.app.clone();
     erase::erase(&app.store, &world.workspace, "u0").await.unwrap();
     // Of another send its message waits to be tried again.
     world.receiver.script((0..3).map(|_| ScriptedResponse::Status(503)));
@@ -215,7 +217,7 @@ async fn only_emails_and_pushes_have_subscriptions(world: World) {
     ] {
         let order = Order { messages: messages.clone(), subscription_state, ..world.order() };
         world.send(&order).await;
-        let rows: Vec<(String, String, String)> = on_pool!(&world.place.app.store, pool => {
+        let rows: Vec<(String, String, String)> = on_pool!(&world.installation.app.store, pool => {
             sqlx::query_as("SELECT u.external_id, m.channel, m.state
                             FROM messages m JOIN users u ON u.service_id = m.service_id
                             WHERE m.dispatch_id = $1")

@@ -33,7 +33,7 @@ pub const APP: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a64";
 
 /// A workspace whose webhooks a real receiver takes, and a worker in this process.
 pub struct World {
-    pub place: Installation,
+    pub installation: Installation,
     pub workspace: Workspace,
     pub receiver: Receiver,
     pub relay: ScriptedRelay,
@@ -74,19 +74,20 @@ fn file(receiver: &Receiver, relay: &ScriptedRelay) -> Value {
 impl World {
     pub async fn new(store: TestStore) -> Self {
         let (receiver, relay) = (Receiver::start([]).await, ScriptedRelay::start(&[], []).await);
-        let place = Installation::open(store, &file(&receiver, &relay).to_string(), |config| {
-            config.allow_private = vec!["127.0.0.0/8".parse().unwrap()];
-            config.worker.poll_ms = 20;
-            config.messages.part_users = 10;
-            config.messages.batch_users = 3;
-            config.messages.retry_ms = 50;
-        })
-        .await;
-        let mut tx = place.app.store.snapshot().await.unwrap();
-        let workspace = workspaces::by_id(&mut tx, place.workspace).await.unwrap().unwrap();
+        let installation =
+            Installation::open(store, &file(&receiver, &relay).to_string(), |config| {
+                config.allow_private = vec!["127.0.0.0/8".parse().unwrap()];
+                config.worker.poll_ms = 20;
+                config.messages.part_users = 10;
+                config.messages.batch_users = 3;
+                config.messages.retry_ms = 50;
+            })
+            .await;
+        let mut tx = installation.app.store.snapshot().await.unwrap();
+        let workspace = workspaces::by_id(&mut tx, installation.workspace).await.unwrap().unwrap();
         drop(tx);
         let mut world = Self {
-            place,
+            installation,
             workspace,
             receiver,
             relay,
@@ -98,7 +99,7 @@ impl World {
     }
 
     pub fn work(&mut self) {
-        let (app, stop) = (self.place.app.clone(), self.stop.clone());
+        let (app, stop) = (self.installation.app.clone(), self.stop.clone());
         self.worker = Some(tokio::spawn(async move {
             worker::run(app, &[Role::Messages], stop).await.unwrap();
         }));
@@ -113,13 +114,13 @@ impl World {
 
     pub async fn close(mut self) {
         self.rest().await;
-        self.place.app.log.close().await;
+        self.installation.app.log.close().await;
     }
 
     pub async fn import(&self, records: &[Value]) {
         let lines: Vec<String> = records.iter().map(Value::to_string).collect();
         let input = Input::new("records", Cursor::new(lines.join("\n").into_bytes()));
-        let app = &self.place.app;
+        let app = &self.installation.app;
         let importer = Importer::new(app.store.clone(), app.clock.clone(), self.workspace.clone());
         let summary = importer.run(vec![input], |_| {}).await.unwrap();
         assert_eq!((summary.lines, summary.bad), (records.len() as u64, 0));
@@ -146,7 +147,7 @@ impl World {
         });
         Order {
             dispatch_id: Uuid::new_v4(),
-            workspace_id: self.place.workspace,
+            workspace_id: self.installation.workspace,
             kind: Kind::Send,
             campaign_id: None,
             send_id: None,
@@ -156,7 +157,7 @@ impl World {
             ignores_capping: false,
             canvas_entry_properties: None,
             trigger_properties: None,
-            accepted_at: self.place.app.clock.now_ms(),
+            accepted_at: self.installation.app.clock.now_ms(),
             request_id: "request-7".into(),
         }
     }
@@ -166,13 +167,13 @@ impl World {
     }
 
     pub async fn begin(&self, order: &Order) {
-        let mut tx = self.place.app.store.write().await.unwrap();
+        let mut tx = self.installation.app.store.write().await.unwrap();
         dispatch::begin(&mut tx, order).await.unwrap();
         tx.commit().await.unwrap();
     }
 
     pub async fn shown(&self, order: &Order) -> DispatchSummary {
-        let mut tx = self.place.app.store.snapshot().await.unwrap();
+        let mut tx = self.installation.app.store.snapshot().await.unwrap();
         dispatches::summary(&mut tx, order.dispatch_id).await.unwrap().expect("a dispatch")
     }
 
@@ -195,11 +196,11 @@ impl World {
     /// What the receiver got: the bodies by the ids that they came under.
     pub fn received(&self) -> BTreeMap<String, String> {
         let received = self.receiver.received();
-        let one = |request: &crate::support::receiver::Received| {
+        let body_by_id = |request: &crate::support::receiver::Received| {
             let body = String::from_utf8(request.body.to_vec()).unwrap();
             (request.header("webhook-id").to_owned(), body)
         };
-        received.iter().map(one).collect()
+        received.iter().map(body_by_id).collect()
     }
 
     pub fn bodies(&self) -> Vec<String> {
@@ -210,13 +211,14 @@ impl World {
     }
 
     pub async fn statistics(&self) -> Value {
-        let mut tx = self.place.app.store.snapshot().await.unwrap();
-        let found = dispatches::statistics(&mut tx, self.place.workspace, None).await.unwrap();
+        let mut tx = self.installation.app.store.snapshot().await.unwrap();
+        let found =
+            dispatches::statistics(&mut tx, self.installation.workspace, None).await.unwrap();
         serde_json::to_value(found).unwrap()
     }
 
     pub async fn service_id(&self, external_id: &str) -> Uuid {
-        let (store, clock) = (&self.place.app.store, &self.place.app.clock);
+        let (store, clock) = (&self.installation.app.store, &self.installation.app.clock);
         let shown =
             longshore::users::find::show(store, clock, &self.workspace, external_id).await.unwrap();
         let shown: Value = serde_json::from_str(&shown).unwrap();
@@ -224,8 +226,8 @@ impl World {
     }
 
     pub async fn receipts(&self, user: Uuid) -> Result<usize, StoreError> {
-        let mut tx = self.place.app.store.snapshot().await?;
-        let receipts = dispatch::receipts(&mut tx, self.place.workspace, &[user], 0).await?;
+        let mut tx = self.installation.app.store.snapshot().await?;
+        let receipts = dispatch::receipts(&mut tx, self.installation.workspace, &[user], 0).await?;
         Ok(receipts.len())
     }
 }

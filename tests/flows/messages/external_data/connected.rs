@@ -1,7 +1,6 @@
 //! Connected content: servers that respond, fail, or do harm.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -141,7 +140,7 @@ async fn slow_data_delays_no_other_message() {
     let slow = |file: WorkspaceFile, address: &str| {
         file.with("connected_content", json!({ "hosts": [address], "requests_per_second": 1 }))
     };
-    let world = World::start(&users).await;
+    let mut world = World::start(&users).await;
     let file = slow(
         WorkspaceFile::new("acme").with_percent(None).permitted(&["messages.send"]),
         &world.server.address,
@@ -150,8 +149,9 @@ async fn slow_data_delays_no_other_message() {
     let names: Vec<String> = (0..40).map(|n| format!("u{n}")).collect();
     let text = format!("{{% connected_content {} :no_cache %}}", world.server.url("/text"));
     let body = json!({ "external_user_ids": names, "messages": world.message(&text) });
-    // The new limit counts within seconds.
-    tokio::time::sleep(Duration::from_secs(6)).await;
+    // A new process knows the new limit at once.
+    world.fleet.terminate("standalone").await;
+    world.fleet.launch("standalone").await;
     assert_eq!(api.post(SEND, &body).await.status, 201);
     eventually("the slow send has begun", || async { !world.server.requests("/text").is_empty() })
         .await;

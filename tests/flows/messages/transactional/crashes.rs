@@ -29,7 +29,7 @@ async fn failing(backend: Backend, name: &str, failpoints: &str) -> Scene {
 }
 
 /// Who takes a call and who sends are one process on SQLite, and several in a fleet.
-async fn killed_at(backend: Backend, point: &str, most: usize) {
+async fn killed_at(backend: Backend, point: &str, max_emails: usize) {
     let name = match (backend, point) {
         (Backend::Embedded, _) => "standalone",
         (_, "transactional::written") => "gateway",
@@ -49,7 +49,7 @@ async fn killed_at(backend: Backend, point: &str, most: usize) {
     assert_eq!(scene.postbacks()[&dispatch].len(), 1);
     let taken = scene.relay.accepted();
     assert_eq!(by_id(&taken).len(), 1, "{taken:?}");
-    assert!((1..=most).contains(&taken.len()), "{point}: {} times", taken.len());
+    assert!((1..=max_emails).contains(&taken.len()), "{point}: {} times", taken.len());
     let ann = &scene.users().await[0];
     assert_eq!(ann["custom_attributes"], json!(null), "{ann}");
     scene.fleet.close().await;
@@ -107,8 +107,8 @@ async fn concurrent_duplicates_are_accepted_by_one_gateway() {
             let request = api.request(reqwest::Method::POST, &path(super::RECEIPT));
             answer(request.json(&body)).await
         };
-        let (one, two) = tokio::join!(call(&scene.api), call(&other));
-        let mut all: Vec<&ApiResponse> = vec![&one, &two];
+        let (first, second) = tokio::join!(call(&scene.api), call(&other));
+        let mut all: Vec<&ApiResponse> = vec![&first, &second];
         all.sort_by_key(|answer| std::cmp::Reverse(answer.status));
         assert_eq!(all[1].status, 200, "{all:?}");
         let dispatch = dispatch_id(all[0], 201);

@@ -11,10 +11,10 @@ on_both_stores!(old_emails_and_keys_are_deleted,);
 const DAY_MS: i64 = 86_400_000;
 
 async fn old_emails_and_keys_are_deleted(store: TestStore) {
-    let place = Installation::open(store, "workspace: acme\ncurrency: USD\n", |_| {}).await;
-    let store = &place.app.store;
+    let installation = Installation::open(store, "workspace: acme\ncurrency: USD\n", |_| {}).await;
+    let store = &installation.app.store;
     let now = store.now().await.unwrap();
-    let kept = i64::from(place.app.config.transactional.keep_days) * DAY_MS;
+    let kept = i64::from(installation.app.config.transactional.keep_days) * DAY_MS;
     let emails = [
         ("sent", now - kept - DAY_MS),
         ("processing", now - kept - DAY_MS),
@@ -29,7 +29,7 @@ async fn old_emails_and_keys_are_deleted(store: TestStore) {
                  VALUES ($1, $2, $1, 'r', $3, $4, $4, $4, $4, $4)",
             )
             .bind(uuid::Uuid::from_u128(number))
-            .bind(place.workspace)
+            .bind(installation.workspace)
             .bind(state)
             .bind(received_at)
             .execute(pool).await.unwrap();
@@ -38,14 +38,14 @@ async fn old_emails_and_keys_are_deleted(store: TestStore) {
     for (key, taken_at) in [("old", now - DAY_MS - 60_000), ("new", now - DAY_MS + 60_000)] {
         on_pool!(store, pool => {
             sqlx::query("INSERT INTO transactional_keys VALUES ($1, $2, $3, $4)")
-                .bind(place.workspace)
+                .bind(installation.workspace)
                 .bind(key)
                 .bind(uuid::Uuid::nil())
                 .bind(taken_at)
                 .execute(pool).await.unwrap();
         });
     }
-    queue::sweep(&place.app, &CancellationToken::new()).await.unwrap();
+    queue::sweep(&installation.app, &CancellationToken::new()).await.unwrap();
     let left: Vec<(String, i64)> = on_pool!(store, pool => {
         sqlx::query_as("SELECT state, received_at FROM transactional_emails ORDER BY dispatch_id")
             .fetch_all(pool).await.unwrap()

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::Place;
+use super::ReceiverAddresses;
 
 /// What it is called by, and what signs its callbacks.
 pub const KEY: &str = "corpus-key-of-the-integrator";
@@ -30,7 +30,7 @@ const THANKS: &str = "2b7c9d1e-5e0a-4b7f-9c1d-7a8e6f5d4c03";
 pub const CANVAS: &str = "0b0a6c8e-6d0c-4f39-9d0b-6f0f6f9a2c11";
 pub const SMS_GROUP: &str = "5a7d3c0e-2d7b-4f43-8f0c-3f9d2c6b7a11";
 
-impl Place {
+impl ReceiverAddresses {
     /// What the workspace file declares.
     pub fn file(self) -> String {
         let provider = |path: &str| json!({ "url": self.url(path), "secret": SIGNS });

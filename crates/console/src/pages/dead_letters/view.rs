@@ -119,7 +119,7 @@ fn notice(done: Option<Done>) -> Markup {
         Done::Failed => (
             Tone::Bad,
             "It failed again",
-            "What could be applied was applied. The rest stays a dead letter, with this reason:",
+            "What could be applied was applied. The rest stays a dead letter, with its new reason.",
         ),
     };
     parts::notice(tone, title, html! { p { (text) } })
@@ -166,7 +166,6 @@ fn crumbs(page: &Page, dead_letter: Option<&ListedDeadLetter>) -> Markup {
         nav.crumbs aria-label="Breadcrumb" {
             a href=(page.link(&path(page, ""))) { "Dead letters" }
             @if let Some(dead_letter) = dead_letter {
-                span aria-hidden="true" { "/" }
                 a href=(page.link(&path(page, &format!("/{}", dead_letter.id)))) {
                     (kind(&dead_letter.topic))
                 }
@@ -214,11 +213,13 @@ fn facts(page: &Page, dead_letter: &ListedDeadLetter, workspaces: &[VisibleWorks
 }
 
 fn list_terminal(page: &Page) -> Markup {
-    let curl = match page.workspace_if_any() {
-        Some(_) => format!("curl -sS {} {KEY_HEADER}", api(page, "/dead_letters")),
-        None => String::new(),
-    };
-    parts::terminal(&curl, "longshore dead-letters list")
+    match page.workspace_if_any() {
+        // The command lists those of the whole installation.
+        Some(_) => {
+            parts::terminal(&format!("curl -sS {} {KEY_HEADER}", api(page, "/dead_letters")), "")
+        }
+        None => parts::terminal("", "longshore dead-letters list"),
+    }
 }
 
 fn terminal(page: &Page, dead_letter: &ListedDeadLetter) -> Markup {

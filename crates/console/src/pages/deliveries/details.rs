@@ -20,7 +20,7 @@ pub fn content(page: &Page, delivery: &Delivery, was_resent: bool) -> Markup {
     html! {
         div.head {
             div.head-title {
-                (crumbs(page))
+                (crumbs(page, None))
                 h1 {
                     (labels::kind(&delivery.kind)) " to "
                     (parts::name(&delivery.shown_url())) " "
@@ -43,10 +43,14 @@ pub fn content(page: &Page, delivery: &Delivery, was_resent: bool) -> Markup {
     }
 }
 
-fn crumbs(page: &Page) -> Markup {
+/// The way back to the list, and to the delivery from its body.
+fn crumbs(page: &Page, delivery: Option<&Delivery>) -> Markup {
     html! {
         nav.crumbs aria-label="Breadcrumb" {
             a href=(page.workspace_link("/deliveries")) { "Deliveries" }
+            @if let Some(delivery) = delivery {
+                a href=(address(page, delivery.id, "")) { (labels::kind(&delivery.kind)) }
+            }
         }
     }
 }
@@ -72,6 +76,7 @@ fn actions(page: &Page, delivery: &Delivery) -> Markup {
 /// Why the last attempt failed, with the beginning of the response.
 fn failure(delivery: &Delivery) -> Markup {
     let Some(error) = &delivery.last_error else { return html! {} };
+    // A delivery is given up before its time limit only if its receiver is no longer declared.
     let is_early = delivery.finished_at.is_some_and(|ended| ended < delivery.retry_until);
     let (title, advice) = labels::cause(delivery.state, delivery.last_status, is_early);
     let tone = if delivery.state == State::GivenUp { Tone::Bad } else { Tone::Warning };
@@ -138,11 +143,7 @@ pub fn body(page: &Page, delivery: &Delivery) -> Markup {
     html! {
         div.head {
             div.head-title {
-                nav.crumbs aria-label="Breadcrumb" {
-                    a href=(page.workspace_link("/deliveries")) { "Deliveries" }
-                    span aria-hidden="true" { "/" }
-                    a href=(address(page, delivery.id, "")) { (labels::kind(&delivery.kind)) }
-                }
+                (crumbs(page, Some(delivery)))
                 h1 { "Body" }
                 p.muted { "It may have personal data: the audit log has that you looked at it." }
             }

@@ -48,6 +48,10 @@ pub fn cause(state: State, status: Option<i32>, is_early: bool) -> (&'static str
             "The receiver does not know the address",
             "It was removed, or the request named another one.",
         ),
+        Some(429) if state == State::GivenUp => (
+            "The receiver limits requests",
+            "It still did after the last attempt. Send the delivery again later.",
+        ),
         Some(429) => {
             ("The receiver limits requests", "The next attempt is at the time that it asks for.")
         }
@@ -78,6 +82,10 @@ mod tests {
         let (down, _) = cause(State::GivenUp, None, false);
         assert!(removed.contains("declares") && down.contains("respond"));
         assert_eq!(cause(State::Pending, None, true).0, down);
+        assert_ne!(
+            cause(State::Pending, Some(429), false),
+            cause(State::GivenUp, Some(429), false)
+        );
         assert_ne!(
             cause(State::Pending, Some(404), false),
             cause(State::Pending, Some(503), false)

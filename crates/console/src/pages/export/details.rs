@@ -38,6 +38,10 @@ const BROKEN_USERS: i64 = 100;
 const DELIVERED_WITHIN: i64 = 60_000;
 const CLOCK_DIFFERENCE: i64 = 5_000;
 
+/// The events of an update that failed, which is then repeated. Not those of the stream, which
+/// opens itself again.
+const AFTER_ERROR: &str = "htmx:response:error from:self delay:3s, htmx:error from:self delay:3s";
+
 /// Which files the page lists.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub struct PartsView {
@@ -145,9 +149,11 @@ pub fn content(page: &Page, shown: &Shown) -> Markup {
     let progress = &shown.export.progress;
     let runs = !progress.state.is_final();
     html! {
-        // After the end of the stream, the whole part is loaded again: with other actions.
+        // After the end of the stream, the whole part is loaded again: with other actions. Elements
+        // that are in both keep the focus.
         div.columns id="export" hx-get=[runs.then(|| shown.address(page, ""))]
-            hx-trigger=[runs.then_some(ENDED)] hx-select=[runs.then_some("#export")] hx-swap=[runs.then_some("outerHTML")]
+            hx-trigger=[runs.then(|| format!("{ENDED}, {AFTER_ERROR}"))]
+            hx-select=[runs.then_some("#export")] hx-swap=[runs.then_some("outerMorph")]
         {
             (head(page, shown))
             (notices(page, shown))

@@ -1,8 +1,8 @@
 //! The progress of an export as a stream, while somebody looks at its page.
 //!
-//! Each change is a message with the new figures, which htmx puts in place of the old ones. After the
-//! end come the events `ended`, at which the page loads itself again with its other actions, and
-//! `close`, at which htmx closes the stream.
+//! Each change is a message with the new figures, which htmx puts in place of the old ones. After
+//! the end come the events `ended`, at which the page loads itself again with its other actions,
+//! and `close`, at which htmx closes the stream.
 
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};

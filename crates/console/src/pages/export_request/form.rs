@@ -192,8 +192,8 @@ impl Values {
         Value::Object(self.body()).to_string()
     }
 
-    /// The request, as the API reads it, and the errors of all its fields. With errors, the request is
-    /// another one, or none.
+    /// The request, as the API reads it, and the errors of all its fields. With errors, the request
+    /// is another one, or none.
     pub fn request(&self, app: &App, workspace: &Workspace) -> (Option<Request>, Errors) {
         let mut body = self.body();
         fields::note_alias(&mut body, workspace.aliases.service_id.as_deref());
@@ -253,8 +253,8 @@ impl Errors {
         errors
     }
 
-    /// Adds an error of the API, with the label of its field instead of the name. Returns the field;
-    /// none if the error names no field of the form, or the field already has an error.
+    /// Adds an error of the API, with the label of its field instead of the name. Returns the
+    /// field; none if the error names no field of the form, or the field already has an error.
     pub fn add(&mut self, error: &ApiError, values: &Values) -> Option<&'static str> {
         let message = error.message();
         let about = |(field, _): &(&'static str, &str)| {

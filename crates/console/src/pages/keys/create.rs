@@ -34,8 +34,8 @@ const KEPT_FOR: Duration = Duration::from_secs(10);
 /// Secrets that are kept at the same time.
 const MAX_KEPT: usize = 32;
 
-/// The secrets of keys that were just created. Browsers show the response to the last click: without
-/// them, the person who clicked twice would never see the secret.
+/// The secrets of keys that were just created. Browsers show the response to the last click:
+/// without them, the person who clicked twice would never see the secret.
 #[derive(Default)]
 pub struct NewSecrets(Arc<Mutex<VecDeque<NewSecret>>>);
 

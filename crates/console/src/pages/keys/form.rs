@@ -59,7 +59,8 @@ impl Values {
         }
     }
 
-    /// The permissions that are ticked, also by their groups; unknown ones, which no form has, last.
+    /// The permissions that are ticked, also by their groups; unknown ones, which no form has,
+    /// last.
     pub fn permissions(&self) -> Vec<String> {
         let of_groups = GROUPS.iter().filter(|group| self.groups.contains(group.name));
         let of_groups: BTreeSet<&str> = of_groups

@@ -33,8 +33,8 @@ pub type ListKey = (i32, Option<&'static str>, Option<Uuid>, [Option<i64>; 2], O
 pub type Errors = BTreeMap<String, String>;
 
 impl View {
-    /// Reads the parameters; times without a zone are in `zone`. Ignores unknown parameters. An error
-    /// about a field of the filter is among the messages; another one names its parameter.
+    /// Reads the parameters; times without a zone are in `zone`. Ignores unknown parameters. An
+    /// error about a field of the filter is among the messages; another one names its parameter.
     pub fn read(query: &str, zone: &TimeZone) -> Result<(Self, Errors), String> {
         let (mut view, mut errors) = (Self::default(), Errors::new());
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {

@@ -33,8 +33,8 @@ pub struct ActivityView<'a> {
 pub fn sums(page: &Page, activity: &Activity<'_>) -> Markup {
     let today = page.app.clock.today();
     let first_day = today.saturating_sub((WINDOW_DAYS - 1).days());
-    let bought = Sum::of(activity.purchases(first_day, today));
-    let seen = Sum::of(activity.events(first_day, today));
+    let bought = Sum::from_summaries(activity.purchases(first_day, today));
+    let seen = Sum::from_summaries(activity.events(first_day, today));
     let text = |sum: &Sum, names: (&str, &str)| {
         let names = parts::count_of(sum.names, names.0, names.1);
         html! { (parts::number(sum.count)) span.muted { " · " (names) } }
@@ -80,7 +80,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn of<'a>(summaries: impl Iterator<Item = Summary<'a>>) -> Self {
+    fn from_summaries<'a>(summaries: impl Iterator<Item = Summary<'a>>) -> Self {
         summaries.fold(Self::default(), |sum, summary| Self {
             names: sum.names + 1,
             count: sum.count.saturating_add(i64::try_from(summary.count).unwrap_or(i64::MAX)),
@@ -175,9 +175,9 @@ mod tests {
     #[test]
     fn sums_have_all_names() {
         let summary = |name, last, count| Summary { name, first: 1, last, count };
-        let sum = Sum::of([summary("a", 5, 2), summary("b", 3, u64::MAX)].into_iter());
+        let sum = Sum::from_summaries([summary("a", 5, 2), summary("b", 3, u64::MAX)].into_iter());
         assert_eq!(sum, Sum { names: 2, count: i64::MAX, last: Some(5) });
-        assert_eq!(Sum::of(std::iter::empty()), Sum::default());
+        assert_eq!(Sum::from_summaries(std::iter::empty()), Sum::default());
     }
 
     #[test]

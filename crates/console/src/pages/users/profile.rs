@@ -98,8 +98,8 @@ fn section(title: &str, content: &Markup) -> Markup {
     }
 }
 
-/// The state of each channel. Without a decision, emails and push messages are sent; SMS and WhatsApp
-/// messages need a group.
+/// The state of each channel. Without a decision, emails and push messages are sent; SMS and
+/// WhatsApp messages need a group.
 fn consent(page: &Page, shown: &Shown, profile: &Profile) -> Markup {
     let consent = Consent::read(profile);
     let decided = |topic| consent.states().find(|(found, ..)| *found == topic);

@@ -232,3 +232,16 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #[test]
+    fn times_as_they_are_stored_are_read_like_any_other(
+        text in r"[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9]\.[0-9]{3}Z",
+    ) {
+        let read = WrittenTime::read(&text);
+        let read = read.and_then(|WrittenTime { local, offset, .. }| instant(local, offset));
+        prop_assert_eq!(parse_time(&text), read.clone());
+        let stored = read.map(|time| Cow::Owned(format_time(time)));
+        prop_assert_eq!(normalize_time(text.as_str().into()), stored);
+    }
+}

@@ -16,7 +16,7 @@ use super::connection::{ByteStream, Connection};
 use super::conversation::{SmtpError, Step, within};
 use gateway::workspaces::relay::{Relay, Tls};
 use runtime::config::Config;
-use runtime::outbound::address::look_up_relay;
+use runtime::outbound::address::NameLookups;
 
 /// Connects to a relay.
 pub struct Connector {
@@ -24,6 +24,7 @@ pub struct Connector {
     /// The name in EHLO.
     hello: String,
     timeouts: Timeouts,
+    lookups: NameLookups,
     /// Created when first needed, because that reads the system's certificates.
     tls: OnceCell<TlsConnector>,
 }
@@ -37,8 +38,8 @@ pub struct Timeouts {
 }
 
 impl Connector {
-    pub fn new(relay: Relay, config: &Config, timeouts: Timeouts) -> Self {
-        Self { relay, hello: hello(config), timeouts, tls: OnceCell::new() }
+    pub fn new(relay: Relay, config: &Config, timeouts: Timeouts, lookups: NameLookups) -> Self {
+        Self { relay, hello: hello(config), timeouts, lookups, tls: OnceCell::new() }
     }
 
     /// Connects and logs in, so that an email can be sent next.
@@ -76,7 +77,7 @@ impl Connector {
 
     /// A connection with TCP_NODELAY.
     async fn stream(&self) -> std::io::Result<Box<dyn ByteStream>> {
-        let addresses = look_up_relay(&self.relay.host, self.relay.port).await?;
+        let addresses = self.lookups.look_up_relay(&self.relay.host, self.relay.port).await?;
         let stream = TcpStream::connect(addresses.as_slice()).await?;
         stream.set_nodelay(true)?;
         Ok(Box::new(stream))

@@ -102,8 +102,8 @@ impl Connection {
         self.extensions
     }
 
-    /// Asks for TLS; returns the stream on which the handshake begins. An attacker in the network can
-    /// have sent what comes before that, so it must not be used inside TLS.
+    /// Asks for TLS; returns the stream on which the handshake begins. An attacker in the network
+    /// can have sent what comes before that, so it must not be used inside TLS.
     pub async fn ask_for_tls(mut self) -> Result<Box<dyn ByteStream>, SmtpError> {
         self.command(Step::Tls, "STARTTLS").await?;
         self.expect_silence(Step::Tls)?;

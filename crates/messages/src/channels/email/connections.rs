@@ -20,6 +20,7 @@ use super::conversation::{OutgoingEmail, SmtpError, reset_connection, send_email
 use crate::Outcome;
 use gateway::workspaces::relay::Relay;
 use runtime::config::{Config, Smtp};
+use runtime::outbound::address::NameLookups;
 
 /// Interval between checks for idle connections.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(1);
@@ -31,11 +32,19 @@ const QUIT_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Clone, Default)]
 pub struct RelayPools(Arc<Mutex<State>>);
 
-#[derive(Default)]
 struct State {
     /// By the relay's address, and whether the pool is for transactional emails.
     pools: HashMap<(String, bool), Arc<RelayPool>>,
     has_cleanup_task: bool,
+    /// Shared by all pools.
+    lookups: NameLookups,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let lookups = NameLookups::for_operators();
+        Self { pools: HashMap::new(), has_cleanup_task: false, lookups }
+    }
 }
 
 /// A pool of connections to a relay.
@@ -74,9 +83,12 @@ impl RelayPools {
 
     fn pool(&self, address: &str, is_transactional: bool, config: &Config) -> Arc<RelayPool> {
         let mut state = self.0.lock();
-        let pool = state.pools.entry((address.to_owned(), is_transactional));
-        let pool = pool.or_insert_with(|| Arc::new(RelayPool::new(address, config))).clone();
-        if !std::mem::replace(&mut state.has_cleanup_task, true) {
+        let State { pools, has_cleanup_task, lookups } = &mut *state;
+        let pool = pools.entry((address.to_owned(), is_transactional));
+        let pool =
+            pool.or_insert_with(|| Arc::new(RelayPool::new(address, config, lookups.clone())));
+        let pool = pool.clone();
+        if !std::mem::replace(has_cleanup_task, true) {
             let pools = self.clone();
             tokio::spawn(async move { pools.close_idle_connections().await });
         }
@@ -124,7 +136,7 @@ impl PooledConnection {
 }
 
 impl RelayPool {
-    fn new(address: &str, config: &Config) -> Self {
+    fn new(address: &str, config: &Config, lookups: NameLookups) -> Self {
         let settings = config.smtp.clone();
         let timeouts = Timeouts {
             connect: Duration::from_secs(settings.connect_seconds),
@@ -132,7 +144,8 @@ impl RelayPool {
             accept: Duration::from_secs(settings.accept_seconds),
         };
         Self {
-            connector: Relay::parse(address).map(|relay| Connector::new(relay, config, timeouts)),
+            connector: Relay::parse(address)
+                .map(|relay| Connector::new(relay, config, timeouts, lookups)),
             timeouts,
             permits: Semaphore::new(settings.connections),
             idle: Mutex::default(),

@@ -11,7 +11,7 @@ const VERSION: u8 = 1;
 impl<'a> Activity<'a> {
     /// The packed form.
     pub fn encode(&self) -> Vec<u8> {
-        postcard::to_extend(self, vec![VERSION]).expect("writing to a vector cannot fail")
+        postcard::to_allocvec(&(VERSION, self)).expect("writing to a vector cannot fail")
     }
 
     /// Fails if the packed form has a version that this program does not know.

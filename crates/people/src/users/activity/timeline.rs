@@ -27,8 +27,8 @@ pub struct Entry<'a> {
     pub count: u64,
 }
 
-/// The position of an entry: the time of its last occurrence, and a hash of the kind and the name. An
-/// address must not have what a user bought.
+/// The position of an entry: the time of its last occurrence, and a hash of the kind and the name.
+/// An address must not have what a user bought.
 pub type Key = (i64, u64);
 
 impl Entry<'_> {
@@ -45,11 +45,11 @@ impl Activity<'_> {
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         let purchases = self.purchases.iter().map(|series| (EntryKind::Purchase, series));
         let events = self.events.iter().map(|series| (EntryKind::Event, series));
-        purchases.chain(events).flat_map(|(kind, series)| of_series(kind, series))
+        purchases.chain(events).flat_map(|(kind, series)| series_entries(kind, series))
     }
 }
 
-fn of_series<'s>(kind: EntryKind, series: &'s Series<'_>) -> impl Iterator<Item = Entry<'s>> {
+fn series_entries<'s>(kind: EntryKind, series: &'s Series<'_>) -> impl Iterator<Item = Entry<'s>> {
     series.days.iter().map(move |day| Entry {
         kind,
         name: &series.name,

@@ -89,8 +89,8 @@ fn a_group_that_is_stored_twice_is_unsubscribed_if_one_state_is() {
     let group =
         |state: &str| format!(r#"{{"subscription_group_id":"g","subscription_state":"{state}"}}"#);
     for states in [["subscribed", UNSUBSCRIBED], [UNSUBSCRIBED, "subscribed"]] {
-        let [one, other] = states.map(group);
-        let stored = profile(&format!(r#"{{"subscription_groups":[{one},{other}]}}"#));
+        let [first, other] = states.map(group);
+        let stored = profile(&format!(r#"{{"subscription_groups":[{first},{other}]}}"#));
         assert_eq!(Consent::read(&stored).state(Topic::Group("g")), Some(UNSUBSCRIBED));
     }
 }

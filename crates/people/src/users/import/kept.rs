@@ -10,8 +10,7 @@ use crate::users::tokens;
 
 /// The part of a stored profile that a record does not replace.
 pub fn part(mut profile: Profile) -> Profile {
-    let replaced = |field: &&Field| field.is_exported() || **field == Field::DeprecatedExternalIds;
-    Field::ALL.iter().filter(replaced).for_each(|field| profile.clear(*field));
+    profile.retain(|field| !field.is_exported() && field != Field::DeprecatedExternalIds);
     profile
 }
 
@@ -41,9 +40,8 @@ pub fn after(stored: &Profile, record: &Profile, address: Option<NewAddress>, at
     }
     let overruled = consent.import(record, at);
     consent.write(&mut profile);
-    let is_kept = |field: &Field| !field.is_exported() && !consent::is_state(*field);
-    for field in Field::ALL.iter().copied().filter(is_kept) {
-        let Some(value) = record.get(field) else { continue };
+    let is_kept = |field: Field| !field.is_exported() && !consent::is_state(field);
+    for (field, value) in record.fields().filter(|(field, _)| is_kept(*field)) {
         let value = match (field, stored.get(field)) {
             (Field::DeprecatedExternalIds, _) => continue,
             (Field::PushTokens, Some(stored)) => tokens::merged(value, stored),

@@ -57,7 +57,7 @@ impl Reader {
     /// Reads all inputs, until the receiver is gone. If a file does not consist of lines of JSON,
     /// only its first line is read.
     pub fn read(&self, inputs: Vec<Input>, to_writer: &mpsc::Sender<Batch>) {
-        let mut batch = Batch::default();
+        let mut batch = Batch::with_capacity(self.size);
         for mut input in inputs {
             loop {
                 match input.next_file() {
@@ -122,8 +122,11 @@ impl Reader {
             let is_full = batch.records.len() >= self.size
                 || batch.bad.len() >= self.size
                 || batch.bytes >= MAX_BATCH;
-            if is_full && to_writer.blocking_send(std::mem::take(batch)).is_err() {
-                return false;
+            if is_full {
+                let full = std::mem::replace(batch, Batch::with_capacity(self.size));
+                if to_writer.blocking_send(full).is_err() {
+                    return false;
+                }
             }
         }
         true
@@ -165,6 +168,11 @@ impl Reader {
 }
 
 impl Batch {
+    fn with_capacity(records: usize) -> Self {
+        let (records, origins) = (Vec::with_capacity(records), Vec::with_capacity(records));
+        Self { records, origins, ..Self::default() }
+    }
+
     fn reject(&mut self, file: &Arc<str>, line: u64, reason: String, text: Vec<u8>) {
         self.bad.push(BadLine { file: file.to_string(), line, reason, text });
     }

@@ -35,7 +35,10 @@ impl Hasher for Unchanged {
 impl Identities {
     /// What the records say. It identifies every user that they can change.
     pub fn from_records(records: &[Record]) -> Self {
-        let mut identities = Self::default();
+        /// Most records have at most this many.
+        const PER_RECORD: usize = 3;
+        let capacity = records.len() * PER_RECORD;
+        let mut identities = Self(HashSet::with_capacity_and_hasher(capacity, Default::default()));
         for record in records {
             record.service_id.iter().for_each(|id| identities.add_id(*id));
             record.external_id.iter().for_each(|id| identities.add(Kind::ExternalId, id));

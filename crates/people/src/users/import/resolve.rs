@@ -23,7 +23,7 @@ use super::kept::{self, Kept, NewAddress};
 use super::overlap::Identities;
 use super::{ImportError, MAX_REMOVED, new_rows, removed};
 use crate::users::activity::Activity;
-use crate::users::profile::{Alias, Field, MAX_BYTES, Profile};
+use crate::users::profile::{Alias, Field, MAX_BYTES, MergedProfile, Profile, check};
 use crate::users::record::{Record, RecordError};
 use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
 use crate::users::service_id::{self, Generator};
@@ -131,7 +131,16 @@ impl<'r> ImportedUsers<'r> {
 
         let stored_opt_outs = opt_outs.keys().cloned().collect();
         let by_email = emails.into_iter().map(|email| (email, Vec::new())).collect();
-        let mut imported = Self { by_email, tokens, opt_outs, stored_opt_outs, ..Self::default() };
+        let mut imported = Self {
+            imported: Vec::with_capacity(records.len()),
+            by_id: HashMap::with_capacity(records.len()),
+            by_external_id: HashMap::with_capacity(external_ids.len()),
+            by_email,
+            tokens,
+            opt_outs,
+            stored_opt_outs,
+            ..Self::default()
+        };
         for user in rows::find_users(tx, workspace, &ids, purpose).await? {
             imported.add_stored(user);
         }
@@ -215,8 +224,7 @@ impl<'r> ImportedUsers<'r> {
             (None, None, None) => ids.next_anywhere(now_ms),
         };
         let before = found.map(|index| &self.imported[index]);
-        let (user, profile, is_overruled) = self.merge(record, service_id, before, decided_at);
-        let doc = profile.to_document();
+        let (user, doc, is_overruled) = self.merge(record, service_id, before, decided_at);
         if doc.len() > MAX_BYTES {
             return Err(RecordError::TooLarge.to_string());
         }
@@ -238,15 +246,15 @@ impl<'r> ImportedUsers<'r> {
         Ok(Applied { is_new: found.is_none(), is_overruled })
     }
 
-    /// The profile of a record, its user, and whether a state of the record is overruled. `before` is
-    /// the user as it was.
+    /// The user of a record, the document, and whether a state of the record is overruled. `before`
+    /// is the user as it was.
     fn merge(
         &self,
         record: &Record,
         service_id: Uuid,
         before: Option<&ImportedUser<'_>>,
         decided_at: i64,
-    ) -> (ImportedUser<'r>, Profile, bool) {
+    ) -> (ImportedUser<'r>, String, bool) {
         let nothing = Profile::default();
         let stored = before.map_or(&nothing, |before| &before.kept);
         let is_new = before.is_none_or(|before| before.email != record.email);
@@ -257,18 +265,18 @@ impl<'r> ImportedUsers<'r> {
         let address = address.filter(|new| before.is_some() || new.unsubscribed_at.is_some());
         let Kept { profile: kept, overruled, unsubscribed_at } =
             kept::after(stored, &record.profile, address, decided_at);
-        let mut profile = kept.clone();
-        for field in Field::ALL.iter().copied().filter(|field| field.is_exported()) {
-            if let Some(value) = record.profile.get(field) {
-                profile.set_json(field, value.to_owned());
-            }
+        let mut profile = MergedProfile::new(&kept);
+        for (field, value) in record.profile.fields().filter(|(field, _)| field.is_exported()) {
+            profile.set_json(field, value);
         }
         profile.set_text(Field::ServiceId, &service_id.to_string());
         if let Some(bucket) = service_id::bucket(&service_id) {
-            profile.set_bucket(bucket);
+            profile.set_json(Field::RandomBucket, bucket.to_string());
         }
         let deprecated_ids = before.map(|before| before.deprecated_ids.clone()).unwrap_or_default();
-        profile.set_deprecated_external_ids(&deprecated_ids);
+        if !deprecated_ids.is_empty() {
+            profile.set_json(Field::DeprecatedExternalIds, check::texts_json(&deprecated_ids));
+        }
         let given = record.external_id.clone().filter(|id| !deprecated_ids.contains(id));
         let external_id = given.or_else(|| before.and_then(|before| before.external_id.clone()));
         if let Some(external_id) = &external_id {
@@ -277,13 +285,16 @@ impl<'r> ImportedUsers<'r> {
         let mut aliases = record.aliases.clone();
         let more = before.iter().flat_map(|before| &before.aliases);
         aliases.extend(more.filter(|alias| !record.aliases.contains(alias)).cloned());
-        profile.set_aliases(&aliases);
+        if !aliases.is_empty() {
+            profile.set_json(Field::UserAliases, check::aliases_json(&aliases));
+        }
         let created_at = match (profile.get(Field::CreatedAt), before) {
             (Some(given), _) => given.to_owned(),
             (None, Some(before)) => before.created_at.clone(),
             (None, None) => time_json(service_id::millis(&service_id)),
         };
-        profile.set_json(Field::CreatedAt, created_at.clone());
+        profile.set_json(Field::CreatedAt, created_at.as_str());
+        let doc = profile.into_document();
         let user = ImportedUser {
             service_id,
             stored: None,
@@ -298,7 +309,7 @@ impl<'r> ImportedUsers<'r> {
             written: (0, 0),
             change: None,
         };
-        (user, profile, overruled > 0)
+        (user, doc, overruled > 0)
     }
 
     fn register_tokens(&mut self, record: &Record, service_id: Uuid, at: i64) {
@@ -404,9 +415,9 @@ impl<'r> ImportedUsers<'r> {
     }
 
     fn index_identifiers(&mut self, index: usize) {
-        for (kind, value) in self.imported[index].identifiers() {
-            self.owners_mut(kind).insert(value, index);
-        }
+        let user = &self.imported[index];
+        self.by_external_id.extend(user.external_id.iter().map(|id| (id.clone(), index)));
+        self.by_alias.extend(user.aliases.iter().map(|alias| (alias.key(), index)));
     }
 
     /// The number of users who would lose a field, by the field.

@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::{Alias, Field, FieldError, codes};
 use crate::users::BUCKETS;
-use kit::clock::{format_time, parse_time};
-use kit::json::{self, JsonFields, Text};
+use kit::clock::normalize_time;
+use kit::json::{self, JsonFields, quoted};
 use kit::words::{MAX_LABEL, MAX_LOCAL, about_field, check_identifier, check_short};
 use kit::zones;
 
@@ -57,7 +57,9 @@ pub fn value(
         Field::CreatedAt
         | Field::UninstalledAt
         | Field::DateOfFirstSession
-        | Field::DateOfLastSession => text(json).and_then(|text| Ok(Some(quoted(&time(&text)?)))),
+        | Field::DateOfLastSession => {
+            text(json).and_then(normalize_time).map(|time| Some(quoted(&time)))
+        }
         Field::TimeZone => text(json).and_then(|text| {
             let name = zones::spelled(&text);
             let name = name.ok_or("expected a name from the IANA time zone database")?;
@@ -95,11 +97,6 @@ fn plain(field: Field, text: &str) -> Result<(), String> {
         }
         _ => Ok(()),
     }
-}
-
-/// A time in the form in which times are stored and exported.
-fn time(text: &str) -> Result<String, String> {
-    parse_time(text).map(format_time)
 }
 
 fn one_of(values: &[&str], text: &str) -> Result<(), String> {
@@ -151,22 +148,16 @@ fn is_foreign(c: char) -> bool {
 
 /// An external id, or a part of an alias.
 pub fn identifier(json: &str) -> Result<Cow<'_, str>, String> {
-    let Text(text) = json::parse(json)?;
+    let text = json::text(json)?;
     check_identifier(&text)?;
     Ok(text)
 }
 
 /// A string of at most [`MAX_TEXT`] characters.
 pub fn text(json: &str) -> Result<Cow<'_, str>, String> {
-    let Text(text) = json::parse(json)?;
+    let text = json::text(json)?;
     check_short(&text)?;
     Ok(text)
-}
-
-fn quoted(text: &str) -> String {
-    let mut json = String::with_capacity(text.len() + 2);
-    json::push_string(&mut json, text);
-    json
 }
 
 /// A bucket, 0 to 9999.
@@ -357,11 +348,13 @@ fn objects(
         for (name, kind) in shape {
             let value = member(*kind, members.get(name).unwrap_or("null"))
                 .map_err(|reason| FieldError::new(format!("{field}[{index}].{name}"), reason))?;
-            if let Some(value) = value {
-                out.push(if out.len() == start { '{' } else { ',' });
-                json::push_string(&mut out, name);
-                out.push(':');
-                out.push_str(&value);
+            let Some(value) = value else { continue };
+            out.push(if out.len() == start { '{' } else { ',' });
+            json::push_string(&mut out, name);
+            out.push(':');
+            match kind {
+                Kind::Boolean => out.push_str(&value),
+                _ => json::push_string(&mut out, &value),
             }
         }
         out.push_str(if out.len() == start { "{}" } else { "}" });
@@ -376,7 +369,8 @@ fn objects(
     Ok(Some(out))
 }
 
-fn member(kind: Kind, json: &str) -> Result<Option<String>, String> {
+/// The value of a field, a string without its quotes; none if it has no data.
+fn member(kind: Kind, json: &str) -> Result<Option<Cow<'_, str>>, String> {
     if matches!(json, "null" | "\"\"") {
         return match kind {
             Kind::Required | Kind::RequiredOneOf(_) => Err("is missing".to_owned()),
@@ -385,7 +379,8 @@ fn member(kind: Kind, json: &str) -> Result<Option<String>, String> {
     }
     let text = match kind {
         Kind::Boolean => {
-            return json::parse::<bool>(json).map(|value| Some(value.to_string()));
+            let text = if json::parse(json)? { "true" } else { "false" };
+            return Ok(Some(Cow::Borrowed(text)));
         }
         Kind::Count if json.bytes().all(|byte| byte.is_ascii_digit()) => Cow::Borrowed(json),
         Kind::Count => match json::whole_number(json) {
@@ -395,9 +390,9 @@ fn member(kind: Kind, json: &str) -> Result<Option<String>, String> {
         _ => text(json)?,
     };
     match kind {
-        Kind::Time => return Ok(Some(quoted(&time(&text)?))),
+        Kind::Time => return normalize_time(text).map(Some),
         Kind::OneOf(values) | Kind::RequiredOneOf(values) => one_of(values, &text)?,
         _ => {}
     }
-    Ok(Some(quoted(&text)))
+    Ok(Some(text))
 }

@@ -38,10 +38,12 @@ pub(super) fn is_language(text: &str) -> bool {
     has(LANGUAGES, text)
 }
 
-/// Whether a list of two-letter codes, separated by spaces, contains a code.
+/// Whether an ascending list of two-letter codes, separated by spaces, contains a code.
 fn has(codes: &str, text: &str) -> bool {
     let text = text.as_bytes();
-    text.len() == 2 && codes.as_bytes().chunks(3).any(|code| code[..2] == *text)
+    // Only the last code has no space after it.
+    let (codes, last) = codes.as_bytes().as_chunks::<3>();
+    last == text || codes.binary_search_by(|code| code[..2].cmp(text)).is_ok()
 }
 
 #[cfg(test)]

@@ -33,8 +33,8 @@ impl Origin {
 pub struct ShownSetting {
     /// Its path in the file.
     pub name: String,
-    /// Null if it is not set and has no default, and for a secret that is set. The values in a URL's
-    /// query, and its password, are `***`.
+    /// Null if it is not set and has no default, and for a secret that is set. The values in a
+    /// URL's query, and its password, are `***`.
     pub value: Value,
     /// Whether it is a secret that is set: its value is never shown.
     pub hidden: bool,

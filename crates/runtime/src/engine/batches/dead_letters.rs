@@ -99,9 +99,9 @@ pub async fn topic(store: &Store, id: Uuid) -> Result<Topic, DeadLetterError> {
 
 /// Applies the message in the transaction that deletes the dead letter: appending it again could
 /// apply it twice, if the command ended in between. It is applied after later messages, as it would
-/// be if it were appended again. Parts that still fail stay a dead letter. The transaction also writes
-/// the entry of the audit log, with the `result`: `applied`, `partly_applied` or `failed`. An attempt
-/// that changes nothing has none.
+/// be if it were appended again. Parts that still fail stay a dead letter. The transaction also
+/// writes the entry of the audit log, with the `result`: `applied`, `partly_applied` or `failed`.
+/// An attempt that changes nothing has none.
 pub async fn retry<H: Handler>(
     store: &Store,
     handler: &H,

@@ -267,8 +267,8 @@ pub async fn list_for_workspace(
     .bind(workspace).bind(after_at).bind(after_id).bind(limit).fetch_all(c).await?))
 }
 
-/// The dead letters before one, newest first, of a workspace or of the whole installation; nothing of
-/// their payloads.
+/// The dead letters before one, newest first, of a workspace or of the whole installation; nothing
+/// of their payloads.
 pub async fn list_newest(
     tx: &mut Tx,
     workspace: Option<i32>,

@@ -170,7 +170,8 @@ fn names_resolve_only_to_allowed_addresses() {
 async fn a_name_of_this_machine_is_refused_after_resolution() {
     let resolve = |allow: &[&str]| {
         let allowed = allow.iter().map(|net| net.parse().unwrap()).collect();
-        Resolver { allowed }.resolve("localhost".parse().unwrap())
+        let lookups = NameLookups::for_customers();
+        Resolver { allowed, lookups }.resolve("localhost".parse().unwrap())
     };
     let error = resolve(&[]).await.err().unwrap().to_string();
     assert!(error.contains("a loopback address"), "{error}");
@@ -178,14 +179,12 @@ async fn a_name_of_this_machine_is_refused_after_resolution() {
 }
 
 #[tokio::test]
-async fn lookups_of_relays_are_bounded_and_have_their_own_share() {
-    let permits = LOOKUPS.clone().acquire_many_owned(256).await.unwrap();
-    assert!(!look_up_relay("localhost", 25).await.unwrap().is_empty());
-    drop(permits);
-    let permits = RELAY_LOOKUPS.clone().acquire_many_owned(64).await.unwrap();
-    let addresses = look_up_relay("127.0.0.1", 25).await.unwrap();
+async fn lookups_of_relays_are_bounded() {
+    let lookups = NameLookups::for_operators();
+    let permits = lookups.0.clone().acquire_many_owned(64).await.unwrap();
+    let addresses = lookups.look_up_relay("127.0.0.1", 25).await.unwrap();
     assert_eq!(addresses, ["127.0.0.1:25".parse().unwrap()]);
-    let mut addresses = std::pin::pin!(look_up_relay("localhost", 25));
+    let mut addresses = std::pin::pin!(lookups.look_up_relay("localhost", 25));
     assert!(futures::poll!(&mut addresses).is_pending());
     drop(permits);
     assert!(addresses.await.unwrap().iter().all(|address| address.port() == 25));

@@ -11,7 +11,8 @@ use metrics::{
 };
 use parking_lot::Mutex;
 
-use super::recorder::{bounds, since_1970};
+use super::all;
+use super::recorder::since_1970;
 use runtime::traces;
 
 /// The content type of [`openmetrics`].
@@ -112,7 +113,8 @@ fn series(key: &Key) -> Arc<Series> {
         let _ = write!(name, "{}=\"{}\",", label.key(), label.value());
     }
     let new = || {
-        let bounds = bounds(key.name());
+        let metric = all().find(|metric| metric.name == key.name());
+        let bounds = metric.map(|metric| metric.bounds).unwrap_or_default();
         Arc::new(Series { bounds, latest: Mutex::new(vec![None; bounds.len() + 1]) })
     };
     SERIES.lock().entry(name).or_insert_with(new).clone()

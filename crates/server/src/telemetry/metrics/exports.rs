@@ -1,6 +1,6 @@
 //! Exports and their callbacks.
 
-use super::{Group, Metric, counter, histogram};
+use super::{EXPORT_SECONDS, Group, Metric, counter, histogram};
 
 pub const GROUP: Group = Group { title: "Exports and deliveries", metrics: METRICS };
 
@@ -28,7 +28,8 @@ const METRICS: &[Metric] = &[
         &["state"],
         "Time in seconds from the request of an export to its end, by state (done, failed, \
          cancelled)",
-    ),
+    )
+    .bounds(EXPORT_SECONDS),
     counter("longshore_export_files_total", &[], "Total number of files in completed exports"),
     counter("longshore_export_users_total", &[], "Total number of users in completed exports"),
     counter(

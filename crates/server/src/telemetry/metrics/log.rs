@@ -1,6 +1,6 @@
 //! The log: appends, and the progress of its consumers.
 
-use super::{Group, Metric, counter, gauge, histogram};
+use super::{Group, MESSAGES, Metric, counter, gauge, histogram};
 
 pub const GROUP: Group = Group { title: "The log", metrics: METRICS };
 
@@ -74,7 +74,8 @@ const METRICS: &[Metric] = &[
          and outcome: done, handed_back, lost to another worker, or reverted, because the \
          database lost the commits before it",
     ),
-    histogram("longshore_batch_messages", &["topic"], "Number of messages in a batch, by topic"),
+    histogram("longshore_batch_messages", &["topic"], "Number of messages in a batch, by topic")
+        .bounds(MESSAGES),
     histogram(
         "longshore_batch_seconds",
         &["topic"],

@@ -1,6 +1,6 @@
 //! Messages to users: sends to many, and transactional emails.
 
-use super::{Group, counter, gauge, histogram};
+use super::{EXPORT_SECONDS, Group, SENDING_SECONDS, counter, gauge, histogram};
 
 pub const SENDS: Group = Group {
     title: "Messages to users",
@@ -21,7 +21,8 @@ pub const SENDS: Group = Group {
             "longshore_dispatch_duration_seconds",
             &["state"],
             "Time in seconds from accepting a send to its end, by state (done, failed, cancelled)",
-        ),
+        )
+        .bounds(EXPORT_SECONDS),
         counter(
             "longshore_dispatch_users_total",
             &[],
@@ -69,7 +70,8 @@ pub const SENDS: Group = Group {
             "longshore_schedule_delay_seconds",
             &[],
             "Time in seconds from the scheduled time of a send until it started",
-        ),
+        )
+        .bounds(SENDING_SECONDS),
         counter(
             "longshore_message_attempts_total",
             &["channel", "outcome"],
@@ -126,7 +128,8 @@ pub const TRANSACTIONAL: Group = Group {
              seconds. Only accepted emails count; \
              longshore_job_oldest_seconds{kind=\"transactional\"} shows how long others have \
              waited",
-        ),
+        )
+        .bounds(SENDING_SECONDS),
         gauge(
             "longshore_transactional_within_minute_ratio",
             &["coverage"],

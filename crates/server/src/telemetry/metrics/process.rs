@@ -60,7 +60,8 @@ const METRICS: &[Metric] = &[
         "longshore_pool_connections",
         &["pool", "state"],
         "Number of open connections to the database, by state (idle, used) and pool: main, \
-         transactional (PostgreSQL), writer (SQLite, where main only reads)",
+         console, transactional and claims (PostgreSQL), writer (SQLite, where the others only \
+         read)",
     ),
     gauge("longshore_pool_connections_max", &["pool"], "Maximum number of connections of the pool"),
     histogram(

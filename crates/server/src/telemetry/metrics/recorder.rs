@@ -9,37 +9,8 @@ use super::exemplars::WithExemplars;
 use super::{Kind, Metric, all};
 use crate::telemetry::TelemetryError;
 
-/// Upper bounds of histograms, in seconds: from a look-up to a large export's part.
-const SECONDS: &[f64] =
-    &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
-
-/// The same for urgent sends: with the goal and with the minute of the SLA.
-const SENDING_SECONDS: &[f64] =
-    &[0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
-
-/// The same for whole exports: from a handful of users to millions, or to a day of outages.
-const EXPORT_SECONDS: &[f64] =
-    &[0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 21600.0];
-
-/// The same for messages of a batch.
-const MESSAGES: &[f64] = &[1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0];
-
 /// The recorder of this process, once it is installed.
 static INSTALLED: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
-
-/// The upper bounds of a histogram's buckets.
-pub(super) fn bounds(name: &str) -> &'static [f64] {
-    match name {
-        "longshore_export_duration_seconds" | "longshore_dispatch_duration_seconds" => {
-            EXPORT_SECONDS
-        }
-        "longshore_transactional_handover_seconds" | "longshore_schedule_delay_seconds" => {
-            SENDING_SECONDS
-        }
-        "longshore_batch_messages" => MESSAGES,
-        _ => SECONDS,
-    }
-}
 
 /// The revision of the program, if the build knows it.
 const REVISION: &str = match option_env!("LONGSHORE_REVISION") {
@@ -57,7 +28,7 @@ pub fn install() -> Result<PrometheusHandle, TelemetryError> {
     let mut builder = PrometheusBuilder::new();
     for metric in all().filter(|metric| metric.kind == Kind::Histogram) {
         let name = Matcher::Full(metric.name.into());
-        builder = builder.set_buckets_for_metric(name, bounds(metric.name))?;
+        builder = builder.set_buckets_for_metric(name, metric.bounds)?;
     }
     let recorder = builder.build_recorder();
     let handle = recorder.handle();

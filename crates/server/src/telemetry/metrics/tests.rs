@@ -15,6 +15,7 @@ fn metric_names_follow_the_conventions() {
         // A histogram's name has its unit.
         let is_measured = ["_seconds", "_messages"].iter().any(|end| name.ends_with(end));
         assert!(is_measured || metric.kind != Kind::Histogram, "{name}");
+        assert_eq!(metric.bounds.is_empty(), metric.kind != Kind::Histogram, "{name}");
         assert!(all().filter(|other| other.name == name).count() == 1, "{name}");
         for label in metric.labels {
             // Those that Prometheus has for itself.

@@ -133,8 +133,8 @@ impl<'a> UserSet<'a> {
     }
 }
 
-/// Stores unsubscribed addresses. Another transaction may unsubscribe an address that a user gets in
-/// this one, or the other way round: one of them waits for the other, and then starts again.
+/// Stores unsubscribed addresses. Another transaction may unsubscribe an address that a user gets
+/// in this one, or the other way round: one of them waits for the other, and then starts again.
 pub(super) async fn write_opt_outs(
     tx: &mut Tx,
     workspace: i32,

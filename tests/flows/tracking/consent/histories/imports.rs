@@ -1,5 +1,5 @@
-//! Lines of imports. A line ends no opt-out, and keeps the states that it does not name. It replaces
-//! the address, or removes it.
+//! Lines of imports. A line ends no opt-out, and keeps the states that it does not name. It
+//! replaces the address, or removes it.
 
 use serde_json::{Value, json};
 

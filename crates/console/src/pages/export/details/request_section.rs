@@ -97,7 +97,7 @@ fn destination(shown: &Shown) -> Markup {
             (None, Some(_)) => "The workspace's own storage",
         }
         @if let Some(settings) = &shown.destination {
-            br; span.muted.small { (settings.kind()) ": " (parts::name(&settings.place())) }
+            br; span.muted.small { (settings.kind()) ": " (parts::name(&settings.container())) }
         } @else if job.storage_id.is_none() && job.destination.as_deref() == Some(URL) {
             br; span.muted.small { "as the request asked" }
         }

@@ -191,8 +191,8 @@ fn progress(page: &Page, shown: &Shown) -> Markup {
     }
 }
 
-/// Why messages have their outcomes. What receivers respond and what templates say can name a user, so
-/// others see only how many messages have a reason.
+/// Why messages have their outcomes. What receivers respond and what templates say can name a user,
+/// so others see only how many messages have a reason.
 fn reasons(page: &Page, shown: &Shown) -> Markup {
     let has_texts = recipients::may_view(page);
     let is_same = |a: &Reason, b: &Reason| {

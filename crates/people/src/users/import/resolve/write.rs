@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, HashSet};
 
 use jiff::civil::Date;
-use sqlx::Postgres;
 use uuid::Uuid;
 
 use super::super::{ImportError, new_rows};
 use super::{ImportedUser, ImportedUsers};
 use crate::users::rows::{self, Identifier, StoredUser};
 use crate::users::{activity_rows, keys, optout_rows, service_id};
-use store::{OpenTransaction, StoreError, Tx};
+use store::{StoreError, Tx};
 
 /// Users to write, and their packed activity, as in [`activity_rows::put_activity`].
 #[derive(Default)]
@@ -23,8 +22,8 @@ impl ImportedUsers<'_> {
     /// Writes the changed users. Identifiers before profiles before activity, each in the order of
     /// their keys, so that writers never deadlock.
     ///
-    /// `can_copy`: PostgreSQL copies the rows of new users, which takes less time. This is a conflict
-    /// if a row exists.
+    /// `can_copy`: PostgreSQL copies the rows of new users, which takes less time. This is a
+    /// conflict if a row exists.
     pub async fn write(
         self,
         tx: &mut Tx,
@@ -35,14 +34,14 @@ impl ImportedUsers<'_> {
     ) -> Result<(), ImportError> {
         let mut imported: Vec<ImportedUser<'_>> =
             self.imported.into_iter().filter(|user| user.change.is_some()).collect();
-        imported.sort_unstable_by_key(|user| {
+        imported.sort_by_cached_key(|user| {
             (service_id::slice(&user.service_id).unwrap_or(i16::MAX), user.service_id)
         });
-        write_identifiers(tx, workspace, &imported, can_copy).await?;
+        let copies = can_copy && tx.is_postgres();
+        write_identifiers(tx, workspace, &imported, copies).await?;
         let keys = user_keys(tx, &imported).await?;
         write_opt_outs(tx, workspace, &imported, &self.stored_opt_outs).await?;
         let (mut copied, mut upserted) = (Rows::default(), Rows::default());
-        let copies = copy_target(tx, can_copy).is_some();
         for (user, key) in imported.into_iter().zip(keys) {
             let Some(change) = user.change else { continue };
             let rows = if copies && user.stored.is_none() { &mut copied } else { &mut upserted };
@@ -62,7 +61,7 @@ impl ImportedUsers<'_> {
                 doc: change.doc,
             });
         }
-        if let Some(tx) = copy_target(tx, can_copy) {
+        if let Tx::Postgres(tx) = tx {
             new_rows::copy_users(tx, workspace, &copied.users).await.map_err(conflict)?;
             new_rows::copy_activity(tx, workspace, &copied.activity).await.map_err(conflict)?;
         }
@@ -72,20 +71,12 @@ impl ImportedUsers<'_> {
     }
 }
 
-/// The transaction that can copy rows, if new rows are copied.
-fn copy_target(tx: &mut Tx, can_copy: bool) -> Option<&mut OpenTransaction<Postgres>> {
-    match tx {
-        Tx::Postgres(tx) if can_copy => Some(tx),
-        _ => None,
-    }
-}
-
 /// Adds and removes the identifiers and email hints of the changed users.
 async fn write_identifiers(
     tx: &mut Tx,
     workspace: i32,
     imported: &[ImportedUser<'_>],
-    can_copy: bool,
+    copies: bool,
 ) -> Result<(), ImportError> {
     let (mut added, mut removed) = (Vec::new(), Vec::new());
     let (mut emails, mut former_emails) = (Vec::new(), Vec::new());
@@ -112,14 +103,17 @@ async fn write_identifiers(
     added.sort_unstable();
     former_emails.sort_unstable();
     emails.sort_unstable();
-    if let Some(tx) = copy_target(tx, can_copy) {
-        new_rows::copy_identifiers(tx, workspace, &added).await.map_err(conflict)?;
-        new_rows::copy_emails(tx, workspace, &emails).await.map_err(conflict)?;
-    } else {
-        if rows::add_identifiers(tx, workspace, &added).await? != added.len() as u64 {
-            return Err(ImportError::Conflict);
+    match tx {
+        Tx::Postgres(tx) if copies => {
+            new_rows::copy_identifiers(tx, workspace, &added).await.map_err(conflict)?;
+            new_rows::copy_emails(tx, workspace, &emails).await.map_err(conflict)?;
         }
-        rows::add_emails(tx, workspace, &emails).await?;
+        _ => {
+            if rows::add_identifiers(tx, workspace, &added).await? != added.len() as u64 {
+                return Err(ImportError::Conflict);
+            }
+            rows::add_emails(tx, workspace, &emails).await?;
+        }
     }
     Ok(rows::remove_emails(tx, workspace, &former_emails).await?)
 }
@@ -129,8 +123,8 @@ fn conflict(error: StoreError) -> ImportError {
     if error.is_unique_violation() { ImportError::Conflict } else { error.into() }
 }
 
-/// Stores the unsubscribed addresses of users. Another transaction may unsubscribe an address that a
-/// user gets in this one: one of them waits for the other, and then this one starts again.
+/// Stores the unsubscribed addresses of users. Another transaction may unsubscribe an address that
+/// a user gets in this one: one of them waits for the other, and then this one starts again.
 async fn write_opt_outs(
     tx: &mut Tx,
     workspace: i32,
