@@ -297,14 +297,16 @@ impl PageArguments {
         id: impl Fn(&T) -> String,
         row: impl Fn(&T) -> [table::Cell; N],
     ) -> CommandResult {
-        let start = match &self.after {
-            None => 0,
-            Some(after) => {
-                let last = all.iter().position(|row| id(row) == *after);
-                last.ok_or_else(|| format!("--after: no row has the id {after}"))? + 1
-            }
-        };
-        self.print_page(objects, headers, &all[start..], id, row)
+        self.print_page(objects, headers, self.rest(all, &id)?, id, row)
+    }
+
+    /// The rows after the last one of the previous page, of a list that was read completely. Remove
+    /// what the page does not show afterwards: the last row may have become such a row.
+    fn rest<'a, T>(&self, all: &'a [T], id: impl Fn(&T) -> String) -> CommandResult<&'a [T]> {
+        let Some(after) = &self.after else { return Ok(all) };
+        let last = all.iter().position(|row| id(row) == *after);
+        let last = last.ok_or_else(|| format!("--after: no row has the id {after}"))?;
+        Ok(&all[last + 1..])
     }
 
     /// Prints a page of rows, of which [`rows_to_read`](Self::rows_to_read) were read.

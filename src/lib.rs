@@ -1,15 +1,15 @@
 //! # Longshore
 //!
 //! A self-hosted engine for customer engagement: a gateway that serves every API request and the
-//! console, and a fleet of workers that does the heavy work behind it. It imports and exports users,
-//! tracks their events, edits catalogs, and sends messages by email, push, SMS, WhatsApp, webhooks
-//! and content cards.
+//! console, and a fleet of workers that does the heavy work behind it. It imports and exports
+//! users, tracks their events, edits catalogs, and sends messages by email, push, SMS, WhatsApp,
+//! webhooks and content cards.
 //!
 //! ```text
-//! client ──HTTP──> gateway ──append──> log (Kafka │ embedded) ──> worker ──> store (PostgreSQL │ SQLite)
-//!                    │                                             ├──> objects (S3 │ Azure │ files)
-//!                    └── reads, writes ── store                    ├──> messages (relays │ providers │ webhooks)
-//!                                                                  └──> callbacks (HTTP)
+//! client ──HTTP──> gateway ──append──> log ──> worker ──> store (PostgreSQL │ SQLite)
+//!                     │         (Kafka │ embedded)   ├──> objects (S3 │ Azure │ files)
+//!                     └── reads, writes ── store     ├──> messages (relays │ providers │ webhooks)
+//!                                                    └──> callbacks (HTTP)
 //! ```
 //!
 //! Data goes one way, left to right. A request gets 2xx only once its work is durable in the log or

@@ -25,10 +25,12 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let (workspace, user) = user.find(&mut tx).await?;
     let now = claims::now(&mut tx).await?;
-    let cards = cards::list_for_user(&mut tx, workspace, user, now).await?;
+    let stored = cards::list_for_user(&mut tx, workspace, user).await?;
     tx.commit().await?;
     let headers = ["ID", "CREATED", "EXPIRES", "TITLE"];
-    page.print("cards", headers, &cards, |card| card.id.to_string(), row)
+    let rest = page.rest(&stored, |card| card.id.to_string())?.iter();
+    let shown: Vec<&Card> = rest.filter(|card| card.expires_at > now).collect();
+    page.print_page("cards", headers, &shown, |card| card.id.to_string(), |card| row(card))
 }
 
 fn row(card: &Card) -> [Cell; 4] {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::table::{self, Cell, number, optional, text, time_in};
-use super::{CommandResult, PageArguments};
+use super::{CommandResult, PageArguments, page_of, print_next};
 use crate::app::App;
 use crate::config::Config;
 use crate::exports::dry_run::sample_segment;
@@ -63,9 +63,9 @@ struct Overview {
     /// Where messages go, by the path in the workspace file.
     channels: BTreeMap<&'static str, String>,
     storages: Vec<Storage>,
-    segments: usize,
-    campaigns: usize,
-    catalogs: usize,
+    segments: i64,
+    campaigns: i64,
+    catalogs: i64,
     /// When a workspace file last changed it, as far as the audit log has it, and who applied it.
     applied_at: Option<String>,
     applied_by: Option<String>,
@@ -81,7 +81,7 @@ struct Storage {
 }
 
 impl Overview {
-    async fn read(app: &App, tx: &mut Tx, workspace: Workspace) -> CommandResult<Self> {
+    async fn read(app: &App, tx: &mut Tx, workspace: &Workspace) -> CommandResult<Self> {
         let id = workspace.id;
         let keys = keys::list(tx, Some(id)).await?;
         let keys = keys.into_iter().filter(|key| key.revoked_at.is_none()).map(|key| key.name);
@@ -95,15 +95,15 @@ impl Overview {
             keys: keys.collect(),
             // The others only have secrets.
             channels: channels.filter(|(_, destination)| !destination.is_empty()).collect(),
-            storages: storages(app, tx, &workspace).await?,
-            segments: segments::names(tx, id).await?.len(),
-            campaigns: campaigns::names(tx, id).await?.len(),
-            catalogs: catalogs::rows::names(tx, id).await?.len(),
+            storages: storages(app, tx, workspace).await?,
+            segments: segments::count(tx, id).await?,
+            campaigns: campaigns::count(tx, id).await?,
+            catalogs: catalogs::rows::count(tx, id).await?,
             applied_at: applied.as_ref().map(|record| format_time(record.at)),
             applied_by: applied.map(|record| record.actor),
-            name: workspace.name,
-            currency: workspace.currency,
-            time_zone: workspace.time_zone,
+            name: workspace.name.clone(),
+            currency: workspace.currency.clone(),
+            time_zone: workspace.time_zone.clone(),
         })
     }
 }
@@ -130,13 +130,18 @@ async fn storages(app: &App, tx: &mut Tx, workspace: &Workspace) -> CommandResul
 
 async fn list(app: &App, page: &PageArguments) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
-    let mut all = Vec::new();
-    for workspace in workspaces::list(&mut tx).await? {
-        all.push(Overview::read(app, &mut tx, workspace).await?);
+    let all = workspaces::list(&mut tx).await?;
+    let rest = page.rest(&all, |workspace| workspace.name.clone())?;
+    let (shown, last) = page_of(rest, page.limit);
+    let mut overviews = Vec::with_capacity(shown.len());
+    for workspace in shown {
+        overviews.push(Overview::read(app, &mut tx, workspace).await?);
     }
     let headers =
         ["NAME", "KEYS", "STORAGES", "SEGMENTS", "CAMPAIGNS", "CATALOGS", "APPLIED", "CHANNELS"];
-    page.print("workspaces", headers, &all, |workspace| workspace.name.clone(), row)
+    table::print(page.json, "workspaces", headers, &overviews, row)?;
+    print_next(last.map(|workspace| workspace.name.clone()));
+    Ok(())
 }
 
 fn row(workspace: &Overview) -> [Cell; 8] {
@@ -157,7 +162,7 @@ async fn show(app: &App, name: &str, is_json: bool) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let workspace = only_or_named(&mut tx, Some(name)).await?;
     let id = workspace.id;
-    let overview = Overview::read(app, &mut tx, workspace).await?;
+    let overview = Overview::read(app, &mut tx, &workspace).await?;
     drop(tx);
     let sample = sample_segment(&app.exports, id, segments::all_users_id(id), 0).await;
     let users = sample.map_err(|error| error.message().into_owned())?.users;

@@ -1,12 +1,13 @@
 //! The command line as an operator meets it.
 
 mod colours;
+mod health;
+mod installation;
 mod json;
 mod lists;
 mod output;
 mod waiting;
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Output;
 use std::time::Duration;
@@ -91,48 +92,6 @@ async fn failing_commands_exit_with_an_error() {
     }
 }
 
-/// An installation begins with these, for its owner alone.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_installation_begins_with_apply_or_migrate() {
-    let file = tempfile::NamedTempFile::with_suffix(".yaml").expect("a file");
-    std::fs::write(file.path(), "workspace: acme\n").expect("the file is written");
-    let apply = ["apply", file.path().to_str().expect("a path of ASCII")];
-    for arguments in [&["migrate"][..], &apply] {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let output = longshore_in(directory.path(), arguments).await;
-        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
-        let data = directory.path().join("longshore-data");
-        let mode = data.metadata().expect("the data directory").permissions().mode();
-        assert_eq!(mode & 0o777, 0o700, "{arguments:?}");
-        for entry in data.read_dir().expect("the data directory") {
-            let entry = entry.expect("an entry");
-            let name = entry.file_name().into_string().expect("a name of ASCII");
-            let mode = entry.metadata().expect("its metadata").permissions().mode();
-            if name.contains(".db") || name == "secret.key" {
-                assert_eq!(mode & 0o777, 0o600, "{name} after {arguments:?}");
-            }
-        }
-        let output = longshore_in(directory.path(), &["key", "list"]).await;
-        assert!(output.status.success(), "{}", text(&output.stderr));
-    }
-}
-
-/// Those that a former release left readable to others.
-#[tokio::test(flavor = "multi_thread")]
-async fn databases_become_private() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let data = directory.path().join("longshore-data");
-    longshore_in(directory.path(), &["migrate"]).await;
-    let mode =
-        |name: &str| data.join(name).metadata().expect("a database").permissions().mode() & 0o777;
-    for name in ["store.db", "log.db"] {
-        let open = std::fs::Permissions::from_mode(0o644);
-        std::fs::set_permissions(data.join(name), open).expect("its mode is changed");
-    }
-    longshore_in(directory.path(), &["key", "list"]).await;
-    assert_eq!((mode("store.db"), mode("log.db")), (0o600, 0o600));
-}
-
 /// A template is checked as a request checks it, and rendered for a user.
 #[tokio::test(flavor = "multi_thread")]
 async fn templates_are_checked_and_rendered_before_they_are_sent() {
@@ -190,53 +149,6 @@ async fn templates_are_checked_and_rendered_before_they_are_sent() {
         let output = process::output(command).await;
         assert_eq!(output.status.code(), Some(1), "{file}");
         assert!(output.stdout.is_empty() && text(&output.stderr).contains(named), "{file}");
-    }
-}
-
-/// Every other command names the folder that has no installation, and makes none.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_folder_without_an_installation_is_named() {
-    let file = tempfile::NamedTempFile::with_suffix(".yaml").expect("a file");
-    std::fs::write(file.path(), "workspace: acme\n").expect("the file is written");
-    let dry = ["apply", file.path().to_str().expect("a path of ASCII"), "--dry-run"];
-    for arguments in [
-        &["deliveries", "list"][..],
-        &["dead-letters", "list"],
-        &["catalogs", "list"],
-        &["workspaces", "list"],
-        &["key", "list"],
-        &["signing-key", "list"],
-        &["scim-token", "list"],
-        &["users", "show", "nobody"],
-        &["control-group", "show"],
-        &["schedules", "list"],
-        &["dispatches", "list"],
-        &["console-log"],
-        &["invalid-numbers", "list"],
-        &["audit", "list"],
-        &["log", "status"],
-        &["processes"],
-        &["history"],
-        &["campaigns", "stats"],
-        &["campaigns", "list"],
-        &["segments", "list"],
-        &["users", "find", "nobody"],
-        &["cards", "ann"],
-        &["messages", "ann"],
-        &["sla"],
-        &["import", "-"],
-        &["doctor"],
-        &["doctor", "--json"],
-        &dry,
-    ] {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let output = longshore_in(directory.path(), arguments).await;
-        let shown = text(&output.stdout) + &text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {shown}");
-        let folder = directory.path().canonicalize().expect("a path").join("longshore-data");
-        assert!(shown.contains(&folder.display().to_string()), "{arguments:?}: {shown}");
-        let made = std::fs::read_dir(directory.path()).expect("the directory").count();
-        assert_eq!(made, 0, "{arguments:?}");
     }
 }
 
@@ -322,107 +234,6 @@ async fn an_unreachable_service_is_named() {
     let error = text(&longshore(&arguments).await.stderr);
     for part in ["cannot reach http://127.0.0.1:1 ", "refused", "standalone", "--url"] {
         assert!(error.contains(part), "{part} is missing in: {error}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn doctor_reports_healthy_systems() {
-    for backend in [Backend::Embedded, Backend::Fleet(1)] {
-        let fleet = Fleet::start(backend, &[]).await;
-        fleet.apply(&[WorkspaceFile::new("acme")]).await;
-        let found = fleet.run(&["doctor"]).await;
-        let (heading, checks) = found.split_once('\n').expect("a heading");
-        assert!(heading.starts_with("STATE  CHECK") && checks.lines().count() >= 3, "{found}");
-        assert!(checks.lines().all(|line| line.starts_with("ok  ")), "{found}");
-        fleet.close().await;
-    }
-}
-
-/// As containers ask, which have no shell.
-#[tokio::test(flavor = "multi_thread")]
-async fn health_exits_with_the_readiness_of_the_process() {
-    let mut fleet = Fleet::start(Backend::Embedded, &[]).await;
-    let health = async |fleet: &Fleet| {
-        let mut command = process::command(fleet.directory(), fleet.environment());
-        command.env("LONGSHORE_OPS_LISTEN", &fleet.ops_addresses()[0]).arg("health");
-        process::output(command).await
-    };
-    let output = health(&fleet).await;
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_eq!(text(&output.stdout).lines().next(), Some("ready"));
-    fleet.kill("standalone");
-    let output = health(&fleet).await;
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
-    fleet.close().await;
-}
-
-/// The lines that `doctor` fails on a server of each kind: gone, or one that never answers.
-async fn doctor_fails(server: &str) -> Vec<serde_json::Value> {
-    let fleet = Fleet::prepare(Backend::Fleet(1), &[], |_| {}).await;
-    fleet.apply(&[WorkspaceFile::new("acme")]).await;
-    let mut environment = fleet.environment().clone();
-    let replaced = [
-        ("LONGSHORE_DATABASE_URL", format!("postgres://u:p@{server}/longshore")),
-        ("LONGSHORE_LOG_URL", format!("kafka://{server}")),
-        (
-            "LONGSHORE_OBJECTS_URL",
-            format!(
-                "s3://bucket/x?endpoint=http://{server}&region=r&path_style=true&\
-                 access_key_id=a&secret_access_key=b"
-            ),
-        ),
-    ];
-    environment.extend(replaced.map(|(name, value)| (name.to_owned(), value)));
-    let mut command = process::command(fleet.directory(), &environment);
-    command.args(["doctor", "--json"]);
-    let output = process::output(command).await;
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
-    let shown = text(&output.stdout);
-    let findings = shown.lines().map(|line| serde_json::from_str(line).expect("JSON"));
-    findings.filter(|finding: &serde_json::Value| finding["ok"] == false).collect()
-}
-
-/// What is read from a database that is down fails with it, and is not reported again.
-#[tokio::test(flavor = "multi_thread")]
-async fn doctor_reports_each_cause_once() {
-    let causes = |failed: &[serde_json::Value]| -> Vec<String> {
-        let causes = failed.iter().map(|finding| finding["what"].as_str().expect("a text"));
-        let mut causes: Vec<String> =
-            causes.flat_map(|cause| cause.split(", ")).map(str::to_owned).collect();
-        causes.sort();
-        causes
-    };
-    let refused = doctor_fails("127.0.0.1:1").await;
-    assert_eq!(causes(&refused), ["database", "log", "objects"], "{refused:?}");
-    let mut texts: Vec<_> = refused.iter().map(|finding| finding["text"].to_string()).collect();
-    texts.dedup();
-    assert_eq!(texts.len(), refused.len(), "{refused:?}");
-
-    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = silent.local_addr().expect("an address").to_string();
-    tokio::spawn(async move {
-        let mut open = Vec::new();
-        while let Ok((connection, _)) = silent.accept().await {
-            open.push(connection);
-        }
-    });
-    let silent = doctor_fails(&address).await;
-    assert_eq!(causes(&silent), ["database", "log", "objects"], "{silent:?}");
-}
-
-/// As it is of a setting, though it is read only when it is needed.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_broken_key_file_ends_with_the_status_of_settings() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let made = longshore_in(directory.path(), &["migrate"]).await;
-    assert!(made.status.success(), "{}", text(&made.stderr));
-    let data = directory.path().join("longshore-data");
-    std::fs::write(data.join("secret.key"), "no key").expect("the key's file");
-    for command in [&["migrate"][..], &["key", "list"]] {
-        let output = longshore_in(directory.path(), command).await;
-        let error = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{command:?}: {error}");
-        assert!(error.contains("secret.key"), "{command:?}: {error}");
     }
 }
 

@@ -231,6 +231,30 @@ async fn the_api_lists_exports_by_mark() {
     fleet.close().await;
 }
 
+/// By the database and by the API: its state has changed since the previous page.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_continues_after_an_export_that_left_the_filter() {
+    let mut fleet = Fleet::start(Backend::Fleet(1), &[]).await;
+    let acme = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
+    fleet.stop("worker-1");
+    let (oldest, newest) = (acme.export_all().await.prefix, acme.export_all().await.prefix);
+    let queued = ["--state", "queued", "--limit", "1"];
+    let with_key = [&queued[..], &["--url", fleet.base(), "--key", acme.key()]].concat();
+    assert_eq!(prefixes(&list(&fleet, &with_key).await), [&newest]);
+    assert_eq!(acme.delete(&format!("/users/export/{newest}")).await.status, 200);
+    for options in [&queued[..], &with_key] {
+        let next = [&["--after", &newest][..], options].concat();
+        assert_eq!(prefixes(&list(&fleet, &next).await), [&oldest], "{options:?}");
+        let end = [&["--after", &oldest][..], options].concat();
+        assert!(list(&fleet, &end).await.is_empty(), "{options:?}");
+        let unknown = format!("{}-1795249527", uuid::Uuid::nil());
+        let unknown = [&["export", "list", "--after", &unknown][..], options].concat();
+        assert_eq!(fleet.command(&unknown).await.status.code(), Some(1), "{options:?}");
+    }
+    fleet.resume("worker-1");
+    fleet.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_an_installation_and_a_key_both_ways_are_named() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -2,7 +2,7 @@
 //! PostgreSQL.
 
 use futures::future::join_all;
-use longshore::exports::rows;
+use longshore::exports::overview::{self, Filter};
 use serde_json::json;
 
 use crate::support::api::EXPORT;
@@ -36,12 +36,11 @@ impl World {
     }
 
     async fn exports(&self) -> Vec<String> {
-        let mut tx = self.installation.app.store.snapshot().await.unwrap();
-        let start = rows::ListPosition::START;
-        let jobs =
-            rows::latest(&mut tx, self.installation.workspace, rows::Visible::ALL, start, 100)
-                .await
-                .unwrap();
+        let app = &self.installation.app;
+        let mut tx = app.store.snapshot().await.unwrap();
+        let workspace = Some(self.installation.workspace);
+        let filter = Filter { workspace, limit: 100, ..Filter::default() };
+        let jobs = overview::jobs(&app.gateway, &mut tx, &filter).await.unwrap();
         jobs.into_iter().map(|(job, _)| job.object_prefix).collect()
     }
 }

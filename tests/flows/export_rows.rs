@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore::app::App;
+use longshore::exports::overview::{self, Filter, ListPosition};
 use longshore::exports::rows::{self, PartResult};
 use longshore::exports::{Audience, Cause, ExportError, Job, State, finish, state};
 use longshore::kinds;
@@ -344,16 +345,21 @@ async fn exports_are_listed_newest_first_in_pages(world: World) {
     wanted.sort_unstable();
     wanted.reverse();
     let mut tx = world.app.store.snapshot().await.unwrap();
-    let (mut found, mut after) = (Vec::new(), rows::ListPosition::START);
+    let (mut found, mut before) = (Vec::new(), None);
+    let page_of = |workspace, before| Filter {
+        workspace: Some(workspace),
+        before,
+        limit: 2,
+        ..Filter::default()
+    };
     while found.len() < 5 {
-        let page =
-            rows::latest(&mut tx, world.workspace, rows::Visible::ALL, after, 2).await.unwrap();
+        let filter = page_of(world.workspace, before);
+        let page = overview::jobs(&world.app.gateway, &mut tx, &filter).await.unwrap();
         found.extend(page.iter().map(|(job, _)| (job.requested_at, job.id)));
-        let (requested_at, id) = *found.last().unwrap();
-        after = rows::ListPosition { requested_at, id };
+        before = page.last().map(|(job, _)| ListPosition::from(job));
     }
     assert_eq!(found[..5], wanted);
-    let start = rows::ListPosition::START;
-    let elsewhere = rows::latest(&mut tx, world.workspace + 1, rows::Visible::ALL, start, 2).await;
+    let filter = page_of(world.workspace + 1, None);
+    let elsewhere = overview::jobs(&world.app.gateway, &mut tx, &filter).await;
     assert!(elsewhere.unwrap().is_empty());
 }

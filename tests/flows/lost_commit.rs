@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Body;
 use axum::http::{Request, header};
-use longshore::exports::rows;
+use longshore::exports::overview::{self, Filter};
 use longshore::gateway;
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
@@ -146,15 +146,9 @@ async fn an_export_whose_commit_is_not_answered_is_accepted_once() {
     assert_eq!(status, 201, "{body}");
 
     let mut tx = installation.app.store.snapshot().await.unwrap();
-    let jobs = rows::latest(
-        &mut tx,
-        installation.workspace,
-        rows::Visible::ALL,
-        rows::ListPosition::START,
-        10,
-    )
-    .await
-    .unwrap();
+    let workspace = Some(installation.workspace);
+    let filter = Filter { workspace, limit: 10, ..Filter::default() };
+    let jobs = overview::jobs(&installation.app.gateway, &mut tx, &filter).await.unwrap();
     let prefixes: Vec<&str> = jobs.iter().map(|(job, _)| job.object_prefix.as_str()).collect();
     assert_eq!(prefixes, [body["object_prefix"].as_str().unwrap()]);
     drop(tx);

@@ -7,6 +7,7 @@ use axum::http::{Request, header};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 use longshore::app::App;
+use longshore::exports::overview::{self, Filter};
 use longshore::exports::rows;
 use longshore::exports::{Job, Progress, State};
 use longshore::gateway;
@@ -30,16 +31,10 @@ const PER_FILE: usize = 20;
 
 async fn latest(installation: &Installation) -> (Job, Progress) {
     let mut tx = installation.app.store.snapshot().await.unwrap();
-    let (job, _) = rows::latest(
-        &mut tx,
-        installation.workspace,
-        rows::Visible::ALL,
-        rows::ListPosition::START,
-        1,
-    )
-    .await
-    .unwrap()
-    .remove(0);
+    let workspace = Some(installation.workspace);
+    let filter = Filter { workspace, limit: 1, ..Filter::default() };
+    let jobs = overview::jobs(&installation.app.gateway, &mut tx, &filter).await.unwrap();
+    let (job, _) = &jobs[0];
     rows::load(&mut tx, job.id).await.unwrap().expect("the job")
 }
 

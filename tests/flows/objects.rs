@@ -18,6 +18,7 @@ use objects::{
     AzureSettings, ByteStream, Entry, Head, HeadPredicate, ObjectError, Objects, Put, PutOptions,
     S3Settings, Sizes,
 };
+use sha2::{Digest as _, Sha256};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
@@ -102,6 +103,7 @@ fn options(if_absent: bool) -> PutOptions {
         content_type: "application/zip",
         metadata: metadata.map(|(name, value)| (name.into(), value.into())).into(),
         if_absent,
+        ..PutOptions::default()
     }
 }
 
@@ -352,6 +354,18 @@ async fn azure_works_with_a_token_but_signs_no_addresses_with_it() {
         assert!(error.contains("access_key") && !error.contains("sig="), "{error}");
     }
     assert_eq!(objects.list("longshore-probe/").await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn s3_checks_a_known_hash() {
+    let Backend { objects, storage: _bucket } = Backend::s3().await;
+    let (key, body) = (key("a"), pattern(300_000));
+    let with_hash = |sha256| PutOptions { sha256: Some(sha256), ..options(true) };
+    objects.put(&key, body.clone(), with_hash([0; 32])).await.unwrap_err();
+    assert_absent(&objects, &key).await;
+    let sha256 = Sha256::digest(&body).into();
+    assert_eq!(objects.put(&key, body.clone(), with_hash(sha256)).await.unwrap(), Put::Written);
+    assert_eq!(read(&objects, &key).await, body);
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ use gateway::workspaces::settings::Settings;
 use kit::clock::millis;
 use store::{StoreError, text_enum};
 
-pub use rows::{by_id, has_canvas, names, names_of, stored, triggered_by_purchases};
+pub use rows::{by_id, count, has_canvas, names, names_of, stored, triggered_by_purchases};
 pub use trigger::{Trigger, TriggerError};
 
 /// The campaigns that requests may use, by id.

@@ -20,8 +20,8 @@ use gateway::app::App;
 use gateway::openapi::Tag;
 use gateway::paging::{self, Paging};
 use gateway::{
-    Access, ApiError, Caller, NoFields, Operation, Recording, Routes, parameter, protected,
-    time_range,
+    Access, ApiError, Caller, NoFields, Operation, Recording, Routes, name_parameter, parameter,
+    protected, time_range,
 };
 use kit::clock::{serialize_optional_time, serialize_time};
 use store::{Tx, from_row};
@@ -247,11 +247,10 @@ async fn list(
 
 /// Reads the filters; the error names the invalid one.
 fn read_selection(query: &str) -> Result<Selection, String> {
-    let states = State::ALL.map(State::name).join(", ");
     let is_text = |text: &str, max: usize| text.len() <= max && !text.contains('\0');
     Ok(Selection {
-        state: parameter(query, "state", &format!("one of {states}"), State::from_name)?,
-        kind: parameter(query, "kind", &format!("one of {}", KINDS.join(", ")), kind)?,
+        state: name_parameter(query, "state", State::ALL, State::name)?,
+        kind: name_parameter(query, "kind", KINDS, |kind| kind)?,
         subject: parameter(query, "subject", "an object_prefix or a dispatch_id", |text| {
             Some(text.to_owned()).filter(|text| is_text(text, MAX_SUBJECT))
         })?,
@@ -266,11 +265,6 @@ fn read_selection(query: &str) -> Result<Selection, String> {
         )?,
         created: time_range(query)?,
     })
-}
-
-/// The kind with that name.
-fn kind(name: &str) -> Option<&'static str> {
-    KINDS.into_iter().find(|kind| *kind == name)
 }
 
 /// Whether it is the URL of a server, as the list shows it.

@@ -2,7 +2,7 @@
 //! and the lists, recipients and statistics of what was sent.
 //!
 //! ```text
-//! POST /messages/send ──orders──> log ──> a dispatch: plan, parts, messages   (the crate `messages`)
+//! POST /messages/send ──orders──> log ──> a dispatch: plan, parts, messages  (crate `messages`)
 //!                                                   │ rows
 //! API, console, command line <──────list, summary, …┘
 //! ```

@@ -121,7 +121,7 @@ async fn request(
     let fields = read_fields(&app, &caller, &body)?;
     let request = ExportOptions::read(&fields, check_address(&app))
         .map(|options| (RequestedUsers::ControlGroup, options));
-    respond(&app, caller, used_key(key, &fields), &body, request).await
+    respond(&app, caller, key, &body, &fields, request).await
 }
 
 /// `POST /users/export/segment`.
@@ -133,7 +133,7 @@ async fn request_segment(
 ) -> Result<Response, ApiError> {
     let fields = read_fields(&app, &caller, &body)?;
     let request = ExportOptions::read_with_users(&fields, caller.workspace.id, check_address(&app));
-    respond(&app, caller, used_key(key, &fields), &body, request).await
+    respond(&app, caller, key, &body, &fields, request).await
 }
 
 /// The fields of a body, with the workspace's other name for `service_id` noted.
@@ -147,11 +147,6 @@ fn read_fields(
     Ok(fields)
 }
 
-/// The key of a request, unless it is a dry run, which does not use its key.
-fn used_key(key: Option<IdempotencyKey>, fields: &Map<String, Value>) -> Option<IdempotencyKey> {
-    key.filter(|_| fields.get("dry_run") != Some(&Value::Bool(true)))
-}
-
 /// The users and the options of a request. Whether they are valid depends on more than the body:
 /// the workspace's other name for `service_id`, and the networks that callbacks may reach.
 type ReadRequest = Result<(RequestedUsers, ExportOptions), ApiError>;
@@ -162,15 +157,18 @@ async fn respond(
     caller: Caller,
     key: Option<IdempotencyKey>,
     body: &JsonText,
+    fields: &Map<String, Value>,
     request: ReadRequest,
 ) -> Result<Response, ApiError> {
+    // A dry run does not use its key, even if it is invalid.
+    if fields.get("dry_run") == Some(&Value::Bool(true)) {
+        let (users, options) = request?;
+        let estimate = dry_run::run(app, caller.workspace.id, users, options).await?;
+        return Ok((Recording::Settled, axum::Json(estimate)).into_response());
+    }
     match (key, request) {
         // It has no stored response.
         (None, Err(error)) => Err(error),
-        (_, Ok((users, options))) if options.dry_run => {
-            let estimate = dry_run::run(app, caller.workspace.id, users, options).await?;
-            Ok((Recording::Settled, axum::Json(estimate)).into_response())
-        }
         (key, request) => Ok(accept(app, caller, key, body, request).await?.into_response()),
     }
 }

@@ -36,10 +36,7 @@ impl Audience {
 
     /// The permission of a request for it, and of reading its status.
     pub fn permission(&self) -> &'static str {
-        match self {
-            Self::ControlGroup => CONTROL_GROUP,
-            Self::Segment | Self::Connected(_) => SEGMENT,
-        }
+        AudienceKind::from(self).permission()
     }
 
     /// The budget of requests for it.
@@ -47,6 +44,35 @@ impl Audience {
         match self {
             Self::ControlGroup => Budget::UsersExport,
             Self::Segment | Self::Connected(_) => Budget::UsersExportSegment,
+        }
+    }
+}
+
+store::text_enum! {
+    /// The kind of an export's audience.
+    pub enum AudienceKind {
+        ControlGroup = "control-group",
+        Segment = "segment",
+        Connected = "connected",
+    }
+}
+
+impl From<&Audience> for AudienceKind {
+    fn from(audience: &Audience) -> Self {
+        match audience {
+            Audience::ControlGroup => Self::ControlGroup,
+            Audience::Segment => Self::Segment,
+            Audience::Connected(_) => Self::Connected,
+        }
+    }
+}
+
+impl AudienceKind {
+    /// The permission of requests for such audiences, and of reading the status of their exports.
+    pub fn permission(self) -> &'static str {
+        match self {
+            Self::ControlGroup => CONTROL_GROUP,
+            Self::Segment | Self::Connected => SEGMENT,
         }
     }
 }

@@ -25,6 +25,11 @@ struct Stored {
 }
 
 impl Chunk {
+    /// With the memory of a full chunk: one that grows is copied each time.
+    pub fn with_memory() -> Self {
+        Self { documents: String::with_capacity(BYTES + BYTES / 8), ..Self::default() }
+    }
+
     pub fn push(&mut self, user: &UserRow<'_>) {
         let document = self.documents.len()..self.documents.len() + user.doc.len();
         self.documents.push_str(user.doc);

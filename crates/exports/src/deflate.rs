@@ -5,9 +5,11 @@
 //! same data gives the same bytes, whatever its pieces.
 
 use std::io::{self, Write as _};
+use std::sync::{Arc, Weak};
 
 use flate2::write::DeflateEncoder;
 use libdeflater::{CompressionLvl, Compressor, Crc};
+use parking_lot::Mutex;
 
 /// Maximum bytes that are compressed at once.
 pub const WHOLE: usize = 16 << 20;
@@ -17,6 +19,31 @@ pub const WHOLE: usize = 16 << 20;
 const BLOCK: usize = 1 << 20;
 
 const LEVEL: u8 = 1;
+
+/// Capacity after the deflate data for what follows it in a file, such as a ZIP's directory.
+const TRAILER: usize = 512;
+
+/// Memory that finished files leave to the next ones: the kernel has to clear fresh memory, and the
+/// allocator keeps what is freed for a while. Freed with the last [`Deflater`].
+static SHARED: Mutex<Weak<Recycled>> = Mutex::new(Weak::new());
+
+#[derive(Default)]
+struct Recycled {
+    /// Empty buffers for uncompressed data.
+    raw: Mutex<Vec<Vec<u8>>>,
+    whole: Mutex<Vec<WholeCompressor>>,
+}
+
+impl Recycled {
+    fn shared() -> Arc<Self> {
+        let mut shared = SHARED.lock();
+        shared.upgrade().unwrap_or_else(|| {
+            let recycled = Arc::default();
+            *shared = Arc::downgrade(&recycled);
+            recycled
+        })
+    }
+}
 
 /// Finished deflate data.
 #[derive(Debug)]
@@ -39,14 +66,17 @@ pub struct Deflater {
     taken: u64,
     crc: Crc,
     raw_bytes: u64,
+    recycled: Arc<Recycled>,
 }
 
 impl Deflater {
     /// The result will begin with `header` bytes of zero.
     pub fn new(header: usize) -> Self {
+        let recycled = Recycled::shared();
+        let raw = recycled.raw.lock().pop();
         // Memory that is not written costs nothing, and a buffer that grows is copied each time.
-        let raw = Vec::with_capacity(WHOLE);
-        Self { header, raw, stream: None, taken: 0, crc: Crc::new(), raw_bytes: 0 }
+        let raw = raw.unwrap_or_else(|| Vec::with_capacity(WHOLE));
+        Self { header, raw, stream: None, taken: 0, crc: Crc::new(), raw_bytes: 0, recycled }
     }
 
     /// Adds the data that `write` appends to the buffer; it must not change the buffer's content.
@@ -83,7 +113,7 @@ impl Deflater {
 
     pub fn finish(mut self) -> io::Result<Deflated> {
         if self.stream.is_none()
-            && let Some(bytes) = deflate_whole(&self.raw, self.header)
+            && let Some(bytes) = self.deflate_whole()
         {
             self.count(self.raw.len());
             return Ok(self.deflated(bytes));
@@ -96,7 +126,19 @@ impl Deflater {
         Ok(self.deflated(bytes))
     }
 
-    fn deflated(self, bytes: Vec<u8>) -> Deflated {
+    /// None if libdeflate fails, which only happens for lack of space.
+    fn deflate_whole(&self) -> Option<Vec<u8>> {
+        let compressor = self.recycled.whole.lock().pop();
+        let mut compressor = match compressor {
+            Some(compressor) => compressor,
+            None => WholeCompressor::new()?,
+        };
+        let bytes = compressor.deflate(&self.raw, self.header);
+        self.recycled.whole.lock().push(compressor);
+        bytes
+    }
+
+    fn deflated(&self, bytes: Vec<u8>) -> Deflated {
         Deflated { bytes, taken: self.taken, crc32: self.crc.sum(), raw_bytes: self.raw_bytes }
     }
 
@@ -120,14 +162,44 @@ impl Deflater {
     }
 }
 
-/// None if libdeflate fails, which only happens for lack of space.
-fn deflate_whole(raw: &[u8], header: usize) -> Option<Vec<u8>> {
-    let mut compressor = Compressor::new(CompressionLvl::new(LEVEL.into()).ok()?);
-    let mut bytes = vec![0; header + compressor.deflate_compress_bound(raw.len())];
-    let length = compressor.deflate_compress(raw, &mut bytes[header..]).ok()?;
-    bytes.truncate(header + length);
-    bytes.shrink_to_fit();
-    Some(bytes)
+impl Drop for Deflater {
+    fn drop(&mut self) {
+        let mut raw = std::mem::take(&mut self.raw);
+        // A stream may have made it larger.
+        if raw.capacity() <= WHOLE {
+            raw.clear();
+            self.recycled.raw.lock().push(raw);
+        }
+    }
+}
+
+/// A compressor, and the memory to which it writes; as many exist as files are compressed at the
+/// same time.
+struct WholeCompressor {
+    compressor: Compressor,
+    /// Its content is of no use.
+    out: Vec<u8>,
+}
+
+impl WholeCompressor {
+    fn new() -> Option<Self> {
+        let compressor = Compressor::new(CompressionLvl::new(LEVEL.into()).ok()?);
+        Some(Self { compressor, out: Vec::new() })
+    }
+
+    fn deflate(&mut self, raw: &[u8], header: usize) -> Option<Vec<u8>> {
+        let bound = self.compressor.deflate_compress_bound(raw.len());
+        if self.out.len() < bound {
+            // Not both at the same time.
+            self.out = Vec::new();
+            self.out = vec![0; bound.next_multiple_of(BLOCK)];
+        }
+        let length = self.compressor.deflate_compress(raw, &mut self.out).ok()?;
+        let mut bytes = Vec::with_capacity(header + length + TRAILER);
+        bytes.resize(header, 0);
+        bytes.extend_from_slice(&self.out[..length]);
+        Some(bytes)
+    }
 }
 
 #[cfg(test)]
@@ -187,6 +259,18 @@ mod tests {
             assert!(inflate(&at_once.bytes[7..]) == raw, "{length}");
             assert_eq!(in_pieces.crc32, libdeflater::crc32(&raw));
             assert_eq!(in_pieces.raw_bytes, length as u64);
+        }
+    }
+
+    #[test]
+    fn recycled_memory_leaves_no_trace() {
+        let _in_progress = Deflater::new(0);
+        for length in [WHOLE, 5, 0, 3 * BLOCK] {
+            let raw = text(length);
+            let mut compressor = Compressor::new(CompressionLvl::new(LEVEL.into()).unwrap());
+            let mut expected = vec![0; compressor.deflate_compress_bound(length)];
+            let bytes = compressor.deflate_compress(&raw, &mut expected).unwrap();
+            assert!(deflate(&[&raw], 3).bytes[3..] == expected[..bytes], "{length}");
         }
     }
 

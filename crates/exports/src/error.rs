@@ -81,7 +81,11 @@ impl Retry for ExportError {
     }
 
     fn is_clock_error(&self) -> bool {
-        matches!(self, Self::Own(error) | Self::Objects(error) if error.is_clock_error())
+        match self {
+            Self::Storage(error) => error.is_clock_error(),
+            Self::Own(error) | Self::Objects(error) => error.is_clock_error(),
+            _ => false,
+        }
     }
 }
 

@@ -10,7 +10,7 @@
 //! | this file | [`Job`], its [`State`], [`Progress`] and [`Plan`] |
 //! | [`api`], [`request`], [`create`], [`destination`], `warnings` | the endpoints; the request, its checks and its job |
 //! | [`status`], `list` | the status; cancelling; the list |
-//! | [`overview`], `list_rows` | the operator's list, over all workspaces |
+//! | [`overview`], `list_rows` | which exports a list has; the operator's list, over all workspaces |
 //! | [`recent_rows`] | the latest exports by outcome, for an overview |
 //! | [`repeat`] | requests an ended export again, for a customer or an operator |
 //! | [`dry_run`], `dry_run_rows` | estimates an export instead of creating it; counts and samples a segment |

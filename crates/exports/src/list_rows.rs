@@ -1,12 +1,13 @@
-//! The SQL of the operator's list, over all workspaces, and of what it shows next to the jobs.
+//! The SQL of lists, of a workspace or over all, and of what they show next to the jobs.
 
 use std::collections::HashMap;
 
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::overview::{AudienceKind, Filter};
-use super::rows::{JobRow, ListPosition, read, select_small_jobs};
+use super::audience::AudienceKind;
+use super::overview::{Filter, ListPosition};
+use super::rows::{JobRow, read, select_small_jobs};
 use super::{Job, Progress, State};
 use runtime::kinds;
 use store::claims::Kind;
@@ -39,12 +40,7 @@ pub(super) async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<(Job, Progr
     } else {
         format!("AND state IN ({})", states.join(", "))
     };
-    let audience = match filter.audience {
-        None => "",
-        Some(AudienceKind::ControlGroup) => "AND audience IS NULL",
-        Some(AudienceKind::Segment) => r#"AND audience = '"segment"'"#,
-        Some(AudienceKind::Connected) => "AND audience LIKE '{%'",
-    };
+    let audiences = filter.audiences.as_deref().map(audience_condition).unwrap_or_default();
     // Exports in progress are few: their own index is enough.
     let open = if filter.is_open() { "AND finished_at IS NULL" } else { "" };
     // Ids are in the order of the requests. Each order is that of an index, and only the jobs that
@@ -58,19 +54,14 @@ pub(super) async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<(Job, Progr
     let clauses = format!(
         "WHERE id IN (SELECT id FROM export_jobs
              WHERE {workspace} AND requested_at >= $2 AND requested_at <= $3
-               AND {before} {open} {states} {audience}
+               AND {before} {open} {states} {audiences}
              ORDER BY {order} LIMIT $4)
          ORDER BY {order}"
     );
-    let before = match filter.before {
-        Some(id) => position(tx, id).await?,
-        None => Some(ListPosition::START),
-    };
-    // The job was deleted: nothing is before it.
-    let Some(before) = before else { return Ok(Vec::new()) };
+    let before = filter.before.unwrap_or(ListPosition::START);
     on!(tx, c => sqlx::query_as::<_, JobRow>(select_small_jobs(&clauses))
         .bind(filter.workspace).bind(filter.since.unwrap_or(i64::MIN))
-        .bind(filter.until.unwrap_or(i64::MAX)).bind(i64::from(filter.limit))
+        .bind(filter.until.unwrap_or(i64::MAX)).bind(filter.limit)
         .bind(before.requested_at).bind(before.id)
         .fetch_all(c).await?)
     .into_iter()
@@ -78,13 +69,15 @@ pub(super) async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<(Job, Progr
     .collect()
 }
 
-/// The position of a job in the list.
-async fn position(tx: &mut Tx, id: Uuid) -> Result<Option<ListPosition>, StoreError> {
-    let requested_at: Option<i64> = on!(tx, c => sqlx::query_scalar(
-        "SELECT requested_at FROM export_jobs WHERE id = $1",
-    )
-    .bind(id).fetch_optional(c).await?);
-    Ok(requested_at.map(|requested_at| ListPosition { requested_at, id }))
+/// The condition for jobs with these kinds of audiences.
+fn audience_condition(kinds: &[AudienceKind]) -> String {
+    let conditions = kinds.iter().map(|kind| match kind {
+        AudienceKind::ControlGroup => "audience IS NULL",
+        AudienceKind::Segment => r#"audience = '"segment"'"#,
+        AudienceKind::Connected => "audience LIKE '{%'",
+    });
+    let conditions: Vec<&str> = ["FALSE"].into_iter().chain(conditions).collect();
+    format!("AND ({})", conditions.join(" OR "))
 }
 
 /// How many claims of each job workers hold now.

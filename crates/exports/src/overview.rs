@@ -1,11 +1,14 @@
 //! The exports of all workspaces, for the operator: with what the customer's status does not show,
 //! and marks for those that need a look (docs/runbooks/export-slow.md).
 
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::audience::AudienceKind;
 use super::status::{Rate, Status, rate};
-use super::{Audience, Job, Progress, State, list_rows, rows};
+use super::{Job, Progress, State, list_rows, rows};
 use gateway::app::App;
 use gateway::workspaces;
 use store::{StoreError, Tx};
@@ -15,25 +18,6 @@ const MARKED_AFTER: i64 = 60_000;
 
 /// An export is slow if its rate is less than the usual one divided by this.
 const SLOW_DIVISOR: f64 = 4.0;
-
-store::text_enum! {
-    /// The kind of an export's audience.
-    pub enum AudienceKind {
-        ControlGroup = "control-group",
-        Segment = "segment",
-        Connected = "connected",
-    }
-}
-
-impl From<&Audience> for AudienceKind {
-    fn from(audience: &Audience) -> Self {
-        match audience {
-            Audience::ControlGroup => Self::ControlGroup,
-            Audience::Segment => Self::Segment,
-            Audience::Connected(_) => Self::Connected,
-        }
-    }
-}
 
 store::text_enum! {
     /// Why an export in progress needs a look.
@@ -47,6 +31,37 @@ store::text_enum! {
     }
 }
 
+/// A position in a list of exports, newest first: that of the export with this request time and id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ListPosition {
+    /// In milliseconds since the epoch.
+    pub requested_at: i64,
+    pub id: Uuid,
+}
+
+impl ListPosition {
+    /// Before the newest export.
+    pub(super) const START: Self = Self { requested_at: i64::MAX, id: Uuid::max() };
+
+    /// The position as the cursor of a page that follows it.
+    pub fn cursor(self) -> String {
+        BASE64_URL_SAFE_NO_PAD.encode(format!("{} {}", self.requested_at, self.id))
+    }
+
+    /// The position in a [`cursor`](Self::cursor).
+    pub fn from_cursor(text: &str) -> Option<Self> {
+        let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (requested_at, id) = std::str::from_utf8(&bytes).ok()?.split_once(' ')?;
+        Some(Self { requested_at: requested_at.parse().ok()?, id: Uuid::try_parse(id).ok()? })
+    }
+}
+
+impl From<&Job> for ListPosition {
+    fn from(job: &Job) -> Self {
+        Self { requested_at: job.requested_at, id: job.id }
+    }
+}
+
 /// Which exports to list.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
@@ -55,13 +70,15 @@ pub struct Filter {
     pub states: Vec<State>,
     /// Only exports in progress with one of these marks. Empty: any export.
     pub marks: Vec<Mark>,
-    pub audience: Option<AudienceKind>,
+    /// Only exports of these kinds of audiences. None: any.
+    pub audiences: Option<Vec<AudienceKind>>,
     /// The first and the last time of the request, in milliseconds since the epoch.
     pub since: Option<i64>,
     pub until: Option<i64>,
-    /// Only jobs before the one with this id.
-    pub before: Option<Uuid>,
-    pub limit: u32,
+    /// Only exports that are older than the one at this position, which may be deleted.
+    pub before: Option<ListPosition>,
+    /// The maximum number of exports.
+    pub limit: i64,
 }
 
 impl Filter {
@@ -132,12 +149,25 @@ pub async fn list(
     if filter.states.is_empty() {
         return Ok(Vec::new());
     }
-    let limit = std::mem::replace(&mut filter.limit, u32::MAX);
+    let limit = std::mem::replace(&mut filter.limit, i64::MAX);
     let jobs = list_rows::list(tx, &filter).await?;
     let mut exports = listed(app, tx, jobs).await?;
     exports.retain(|export| export.marks.iter().any(|mark| filter.marks.contains(mark)));
     exports.truncate(limit as usize);
     Ok(exports)
+}
+
+/// The jobs of a [`list`], with their progress.
+pub async fn jobs(
+    app: &App,
+    tx: &mut Tx,
+    filter: &Filter,
+) -> Result<Vec<(Job, Progress)>, StoreError> {
+    if filter.marks.is_empty() {
+        return list_rows::list(tx, filter).await;
+    }
+    let exports = list(app, tx, filter).await?;
+    Ok(exports.into_iter().map(|export| (export.job, export.progress)).collect())
 }
 
 /// The export of any workspace with that prefix.
@@ -220,7 +250,16 @@ fn usual_rate(speeds: Vec<(i64, i64)>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Format;
+    use crate::{Audience, Format};
+
+    #[test]
+    fn cursors_survive_a_round_trip() {
+        let position = ListPosition { requested_at: -5, id: Uuid::new_v4() };
+        assert_eq!(ListPosition::from_cursor(&position.cursor()), Some(position));
+        for wrong in ["", "!", "MTI", &BASE64_URL_SAFE_NO_PAD.encode("1 x")] {
+            assert_eq!(ListPosition::from_cursor(wrong), None, "{wrong:?}");
+        }
+    }
 
     #[test]
     fn the_usual_rate_is_the_median() {

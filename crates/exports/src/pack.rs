@@ -205,7 +205,7 @@ impl Pipeline {
     ) -> Self {
         Self {
             selection_bytes: spec.selection.bytes(),
-            chunk: Chunk::default(),
+            chunk: Chunk::with_memory(),
             projector: Projector::new(&spec.fields, &spec.plan),
             packer: Packer::new(spec.shape, spec.entry_name.clone(), spec.time),
             spill: spec.spill.clone(),

@@ -173,7 +173,7 @@ impl Task {
             return write_once(objects, &path, content_type, body, result).await;
         }
         let path = paths::segment(self.job.id, part, self.claim.attempt);
-        let options = PutOptions { content_type, ..PutOptions::default() };
+        let options = PutOptions { content_type, sha256: result.sha256, ..PutOptions::default() };
         objects.put(&path, body, options).await.map_err(ExportError::Objects)?;
         Ok(result)
     }
@@ -223,7 +223,12 @@ pub async fn write_once(
     body: Bytes,
     result: PartResult,
 ) -> Result<PartResult, ExportError> {
-    let options = PutOptions { content_type, metadata: to_metadata(&result), if_absent: true };
+    let options = PutOptions {
+        content_type,
+        metadata: to_metadata(&result),
+        if_absent: true,
+        sha256: result.sha256,
+    };
     let put = objects.put(path, body, options).await.map_err(ExportError::Own)?;
     written_or_earlier(objects, path, put, result).await
 }

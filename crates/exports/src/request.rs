@@ -32,8 +32,10 @@ pub struct ExportRequest {
     users_per_file: Option<UsersPerFile>,
     /// If true, nothing is exported. The response (200) estimates the export, and has the result of
     /// a test write to the destination.
+    // Only its type is checked here: the API also reads it in requests that are invalid.
+    #[serde(rename = "dry_run")]
     #[schemars(extend("default" = false))]
-    dry_run: Option<bool>,
+    _dry_run: Option<bool>,
 }
 
 /// A request for an export of a segment.
@@ -169,7 +171,6 @@ pub struct ExportOptions {
     pub destination: Option<String>,
     pub users_per_file: Option<u32>,
     pub callback_endpoint: Option<String>,
-    pub dry_run: bool,
     /// Warnings about unknown fields.
     pub warnings: Vec<String>,
 }
@@ -213,7 +214,6 @@ impl ExportOptions {
             users_per_file: request.users_per_file.map(|users| users.0),
             callback_endpoint: callback_endpoint
                 .map_err(|error| ApiError::invalid_field(format!("callback_endpoint: {error}")))?,
-            dry_run: request.dry_run.unwrap_or_default(),
             warnings: warnings::unknown_fields(body, known),
         })
     }
@@ -266,7 +266,6 @@ mod tests {
             destination: None,
             users_per_file: None,
             callback_endpoint: None,
-            dry_run: false,
             warnings: Vec::new(),
         };
         let nothing = json!({
@@ -292,7 +291,6 @@ mod tests {
                 destination,
                 users_per_file: Some(500_000),
                 callback_endpoint,
-                dry_run: true,
                 warnings,
             })
         );

@@ -192,54 +192,6 @@ pub async fn by_prefix(
     .transpose()
 }
 
-/// A position in the list of jobs, newest first: after the job with this request time and id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ListPosition {
-    pub requested_at: i64,
-    pub id: Uuid,
-}
-
-impl ListPosition {
-    /// Before the newest job.
-    pub const START: Self = Self { requested_at: i64::MAX, id: Uuid::max() };
-}
-
-/// The exports that a list shows.
-#[derive(Clone, Copy, Debug)]
-pub struct Visible {
-    pub of_control_group: bool,
-    pub of_segments: bool,
-    /// None: any.
-    pub state: Option<State>,
-}
-
-impl Visible {
-    pub const ALL: Self = Self { of_control_group: true, of_segments: true, state: None };
-}
-
-/// A workspace's jobs, newest first, those after `after`; without large columns (fields and plan).
-pub async fn latest(
-    tx: &mut Tx,
-    workspace: i32,
-    visible: Visible,
-    after: ListPosition,
-    limit: i64,
-) -> Result<Vec<(Job, Progress)>, StoreError> {
-    let Visible { of_control_group, of_segments, state } = visible;
-    on!(tx, c => sqlx::query_as::<_, JobRow>(select_small_jobs(
-        "WHERE workspace_id = $1 AND (requested_at, id) < ($2, $3)
-           AND CASE WHEN audience IS NULL THEN $5 ELSE $6 END
-           AND ($7 IS NULL OR state = $7)
-         ORDER BY requested_at DESC, id DESC LIMIT $4"
-    ))
-    .bind(workspace).bind(after.requested_at).bind(after.id).bind(limit)
-    .bind(of_control_group).bind(of_segments).bind(state.map(State::name))
-    .fetch_all(c).await?)
-    .into_iter()
-    .map(read)
-    .collect()
-}
-
 /// The slices of a control group, even if it is no longer active.
 pub async fn control_group_slices(
     tx: &mut Tx,

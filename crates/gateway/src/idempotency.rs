@@ -2,14 +2,15 @@
 //! draft-ietf-httpapi-idempotency-key-header): for 24 hours, the same key with the same body gets
 //! the first response again, and nothing is processed twice.
 //!
-//! A request that appends messages ([`begin_append`]) stores a claim before anything is appended.
-//! The claim has the hash of the body, the time of receipt, and an id. The ids of the request's
-//! messages and results are derived from that id. Only a response for durable work is stored in the
-//! claim. If a request ends early, because its gateway stopped or the log failed, the next repeat
-//! takes its claim over. It derives the same messages from the same body, time and id, and appends
-//! all of them again with the same ids. Consumers store ids for longer than a key is valid
-//! ([`message_ids`](log::message_ids)), so each message is applied once. So it is harmless if two
-//! requests process one claim at the same time, because a lease expired too early.
+//! A request that appends messages ([`begin_append`], [`append_derived`]) stores a claim before
+//! anything is appended. The claim has the hash of the body, the time of receipt, and an id. The
+//! ids of the request's messages and results are derived from that id. Only a response for durable
+//! work is stored in the claim. If a request ends early, because its gateway stopped or the log
+//! failed, the next repeat takes its claim over. It derives the same messages from the same body,
+//! time and id, and appends all of them again with the same ids. Consumers store ids for longer
+//! than a key is valid ([`message_ids`](log::message_ids)), so each message is applied once. So it
+//! is harmless if two requests process one claim at the same time, because a lease expired too
+//! early.
 //!
 //! If another version of the program derived other messages from that body, duplicates would not be
 //! recognized: the claim's hash of the messages detects this, and the repeat is rejected.
@@ -41,7 +42,7 @@ use kit::clock::millis;
 use kit::retry;
 use store::{StoreError, Tx, within_timeout};
 
-pub use append::{AppendTurn, begin_append};
+pub use append::{AppendTurn, Derived, append_derived, begin_append};
 pub use change::{ChangeTurn, begin_change};
 pub(crate) use claims::ClaimBatches;
 pub use claims::StoredResponse;

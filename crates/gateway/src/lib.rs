@@ -17,8 +17,9 @@
 //! The checks of a request run in this order: path 404, method 405 ([`router`]), key 401, address
 //! 403, permission 403, rate 429 ([`protected`]), Content-Encoding 415, size 413, Content-Type 415,
 //! JSON 400, fields 400 ([`Json`]). The format of an `Idempotency-Key` ([`idempotency`]) is checked
-//! before the body. Requests that append messages look up the stored response before they parse the
-//! body. Requests that change rows look it up later, because the lookup opens their transaction.
+//! before the body. Requests that append messages look up the stored response before they report an
+//! error of the body. Requests that change rows look it up later, because the lookup opens their
+//! transaction.
 //!
 //! It promises: one workspace or sender can use only a share of the memory and the slots, a rate
 //! limit is never exceeded while the database responds, and a repeat with the same
@@ -71,7 +72,7 @@ pub use eviction::Connection;
 pub use idempotency::IdempotencyKey;
 pub use memory::{reserve_slot, reserve_stream};
 pub use openapi::{Access, Operation, Routes};
-pub use query::{parameter, time_parameter, time_range};
+pub use query::{name_parameter, parameter, time_parameter, time_range};
 pub use request::RequestId;
 pub use serve::{
     BindError, HEAD_BYTES, ListenerLimits, bind, no_path, page_router, router, serve,

@@ -37,6 +37,18 @@ pub fn parameter<T>(
     read.map(Some).ok_or_else(|| format!("{name} must be {expected}"))
 }
 
+/// A [parameter] that is the name of one of the values.
+pub fn name_parameter<T: Copy, const N: usize>(
+    query: &str,
+    name: &str,
+    values: [T; N],
+    name_of: fn(T) -> &'static str,
+) -> Result<Option<T>, String> {
+    let expected = format!("one of {}", values.map(name_of).join(", "));
+    let read = |text: &str| values.into_iter().find(|value| name_of(*value) == text);
+    parameter(query, name, &expected, read)
+}
+
 /// A [parameter] that is a date and time. The error has the reason.
 pub fn time_parameter(query: &str, name: &str) -> Result<Option<i64>, String> {
     let mut reason = None;
@@ -67,5 +79,21 @@ impl Operation {
             &format!("Only {selected} before this time."),
             schema_of::<Time>(),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_that_of_one_of_the_values() {
+        let read = |query| name_parameter(query, "state", ["done", "failed"], |name| name);
+        assert_eq!(read("limit=1"), Ok(None));
+        assert_eq!(read("limit=1&state=failed"), Ok(Some("failed")));
+        for wrong in ["state=", "state=Failed", "state=x", "state=done&state=failed"] {
+            assert!(read(wrong).unwrap_err().starts_with("state "), "{wrong}");
+        }
+        assert_eq!(read("state=x"), Err("state must be one of done, failed".to_owned()));
     }
 }

@@ -79,13 +79,21 @@ pub fn from_ms(ms: i64) -> Timestamp {
 
 /// Formats a stored time for responses and records: `2021-06-28T17:02:43.032Z`.
 pub fn format_time(ms: i64) -> String {
+    let mut text = Vec::with_capacity(FORM.len());
+    push_time(&mut text, ms);
+    // It is ASCII.
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// Appends a stored time as [`format_time`] formats it.
+pub fn push_time(out: &mut Vec<u8>, ms: i64) {
     let time = match Timestamp::from_millisecond(ms) {
         Ok(time) => Offset::UTC.to_datetime(time),
         // The last and the first day of the calendar, which a timestamp does not have.
         Err(_) => civil_utc(ms),
     };
     if time.year() < 0 {
-        return format!("{time:.3}Z");
+        return out.extend_from_slice(format!("{time:.3}Z").as_bytes());
     }
     // An export writes several times per user: this takes a fraction of what `format!` takes.
     let mut text = *FORM;
@@ -100,7 +108,7 @@ pub fn format_time(ms: i64) -> String {
         write_digits(&mut text[offset..offset + 2], number.unsigned_abs().into());
     }
     write_digits(&mut text[20..23], time.millisecond().unsigned_abs());
-    String::from_utf8_lossy(&text).into_owned()
+    out.extend_from_slice(&text);
 }
 
 /// The format of times from the year 0 on; each 0 stands for a digit.

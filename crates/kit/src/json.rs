@@ -6,10 +6,13 @@ use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 pub use self::numbers::whole_number;
-pub use self::repeats::{duplicate_name, duplicate_name_outside, keep_last_duplicates};
+pub use self::repeats::{
+    duplicate_name, duplicate_name_outside, keep_last_duplicates, keep_last_nested_duplicates,
+};
 pub use self::tree::{Tree, TreeObject};
 use crate::words::beginning;
 
@@ -242,6 +245,12 @@ fn without_nul<E: Error>(text: &str) -> Result<(), E> {
 /// Parses a value. The error states what is wrong, without the value and its position.
 pub fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
     serde_json::from_str(json).map_err(|error| describe(&error))
+}
+
+/// Parses any value. Not generic: in builds that do not optimize the caller, optimized code of
+/// `serde_json` does the work.
+pub fn value(json: &str) -> serde_json::Result<Value> {
+    json.parse()
 }
 
 /// Parses a string without NUL characters; the error is like that of [`parse`].

@@ -16,6 +16,9 @@ pub fn parse_below_limit(number: &str) -> Option<i64> {
 /// Parses a JSON number exactly, without binary floating point. Rounds half to even to six
 /// decimals. None for a text that is not a number or does not fit.
 pub fn parse(number: &str) -> Option<i64> {
+    if let Some(millionths) = parse_plain(number) {
+        return Some(millionths);
+    }
     let (negative, number) = match number.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, number),
@@ -45,6 +48,20 @@ pub fn parse(number: &str) -> Option<i64> {
         round(digits, length)?
     };
     if negative { i64::checked_neg(millionths) } else { Some(millionths) }
+}
+
+/// [`parse`] of a number without a sign and an exponent, with at most twelve digits before the
+/// point and six after it. Most are, and this allocates nothing. None if [`parse`] must decide.
+fn parse_plain(number: &str) -> Option<i64> {
+    let (integer, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let missing_digits = 6_usize.checked_sub(fraction.len())?;
+    if !(1..=12).contains(&integer.len()) {
+        return None;
+    }
+    let number = integer.bytes().chain(fraction.bytes()).try_fold(0, |number: i64, byte| {
+        byte.is_ascii_digit().then(|| number * 10 + i64::from(byte - b'0'))
+    })?;
+    Some(number * 10_i64.pow(missing_digits as u32))
 }
 
 /// The first `length` digits, rounded by the others.
@@ -96,6 +113,11 @@ mod tests {
         #[test]
         fn encoded_values_are_decoded(millionths in -i64::MAX..i64::MAX) {
             prop_assert_eq!(parse(&format(millionths)), Some(millionths));
+        }
+
+        #[test]
+        fn plain_numbers_are_read_like_others(text in "[0-9]{1,13}(\\.[0-9]{0,7})?") {
+            prop_assert_eq!(parse(&text), parse(&format!("{text}e0")));
         }
 
         #[test]

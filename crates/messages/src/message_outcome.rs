@@ -75,17 +75,12 @@ outcomes! {
 }
 
 impl OutcomeFilter {
-    /// Those of messages of a dispatch that has ended.
-    pub const FINAL: [Self; 8] = [
-        Self::Sent,
-        Self::Delivered,
-        Self::Bounced,
-        Self::Unreachable,
-        Self::Aborted,
-        Self::Failed,
-        Self::Cancelled,
-        Self::MayHaveBeenSent,
-    ];
+    /// Those of messages of a dispatch that has ended: all except
+    /// [`Waiting`](Self::Waiting), the first.
+    pub const FINAL: [Self; Self::ALL.len() - 1] = {
+        let [_, ended @ ..] = Self::ALL;
+        ended
+    };
 
     /// The outcome that is selected; none for messages that may have been sent.
     pub fn outcome(self) -> Option<MessageOutcome> {

@@ -97,6 +97,9 @@ pub struct PutOptions {
     pub metadata: BTreeMap<String, String>,
     /// Write only if no object with this key exists.
     pub if_absent: bool,
+    /// The SHA-256 of the object, if it is known. S3 needs it for [`Objects::put`], which otherwise
+    /// computes it.
+    pub sha256: Option<[u8; 32]>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

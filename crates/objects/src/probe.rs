@@ -85,7 +85,12 @@ async fn put_first(objects: &Objects, key: &str) -> Result<(), ObjectError> {
 }
 
 async fn put(objects: &Objects, key: &str, if_absent: bool) -> Result<Put, ObjectError> {
-    let options = PutOptions { content_type: "text/plain", metadata: metadata(), if_absent };
+    let options = PutOptions {
+        content_type: "text/plain",
+        metadata: metadata(),
+        if_absent,
+        ..PutOptions::default()
+    };
     objects.put(key, Bytes::from_static(BODY), options).await
 }
 

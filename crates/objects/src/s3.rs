@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`upload`] | multipart uploads |
 //! | [`refusal`] | the causes of failures, as text |
+//! | [`known_hash`] | the hash of a body in the signature of its request |
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,6 +29,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
 
+use self::known_hash::KnownHash;
 use super::failure::Failure;
 use super::settings::S3Settings;
 use super::stream::{PARTS_IN_FLIGHT, collect, delete_each, in_parts, md5, part_size};
@@ -37,6 +39,7 @@ use super::{
 };
 use kit::retry;
 
+mod known_hash;
 mod refusal;
 mod upload;
 
@@ -174,7 +177,12 @@ impl S3 {
                 .set_server_side_encryption(self.encryption())
                 .set_ssekms_key_id(self.kms_key.clone())
                 .set_if_none_match(options.if_absent.then(|| "*".to_owned()))
-                .body(body.clone().into());
+                .body(body.clone().into())
+                .customize();
+            let request = match &options.sha256 {
+                Some(sha256) => request.interceptor(KnownHash::new(sha256)),
+                None => request,
+            };
             let failure = match self.call("PutObject", path, request.send()).await {
                 Ok(response) => {
                     let checked = self.check_encryption(response.server_side_encryption());

@@ -96,7 +96,12 @@ pub enum VerifyError {
 
 impl Retry for VerifyError {
     fn can_retry(&self) -> bool {
-        matches!(self, Self::Source(error) if error.can_retry())
+        match self {
+            Self::Source(error) => error.can_retry(),
+            Self::Manifest { error, .. } => error.can_retry(),
+            Self::Trust(error) => error.can_retry(),
+            Self::Fields(_) | Self::Task(_) => false,
+        }
     }
 }
 

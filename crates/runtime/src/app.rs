@@ -46,8 +46,9 @@ pub struct AppState {
     pub memory: Memory,
     /// The queue of API requests that wait for the store.
     pub request_queue: StoreQueue,
-    /// Resources for transactional emails only.
-    pub reserved: TransactionalResources,
+    /// For transactional emails only, so that other work cannot delay them.
+    pub transactional: SeparateStore,
+    pub transactional_cores: Cores,
     /// For the console only, so that open pages cannot delay requests of the API.
     pub console: SeparateStore,
     /// For the claims of requests with an `Idempotency-Key` only.
@@ -56,14 +57,6 @@ pub struct AppState {
     pub health_warnings: HealthWarnings,
     /// The client of every request to a URL from outside.
     pub sender: Sender,
-}
-
-/// Resources that are reserved, so that other work cannot delay their users.
-#[derive(Clone)]
-pub struct TransactionalResources {
-    pub store: Store,
-    pub request_queue: StoreQueue,
-    pub cores: Cores,
 }
 
 /// The store with separate connections, and the queue of requests that wait for these.
@@ -118,25 +111,24 @@ impl App {
     pub async fn open(config: Config) -> Result<Self, OpenError> {
         let secrets = config.secret_key()?;
         let store = connect(&config).await?;
-        let reserved =
-            store.reserve(config.database.transactional_connections, ReservedFor::Transactional);
-        let console = store.reserve(config.console.connections, ReservedFor::Console);
-        let claims = store.reserve(CLAIM_CONNECTIONS, ReservedFor::Claims);
+        let reserve = |connections, reserved_for| {
+            SeparateStore::new(store.reserve(connections, reserved_for))
+        };
         let log = open_log(&config).await?;
         let objects = Objects::open(&config.objects_url(), &secrets).await?;
         let memory = Memory::new(config.exports.memory_bytes);
         let threads = config.worker.compute_threads;
         Ok(Self(Arc::new(AppState {
             sender: Sender::new(&config),
+            transactional: reserve(
+                config.database.transactional_connections,
+                ReservedFor::Transactional,
+            ),
+            transactional_cores: Cores::new(threads),
+            console: reserve(config.console.connections, ReservedFor::Console),
+            claims: reserve(CLAIM_CONNECTIONS, ReservedFor::Claims),
             config: Arc::new(config),
             request_queue: StoreQueue::new(store.clone()),
-            reserved: TransactionalResources {
-                request_queue: StoreQueue::new(reserved.clone()),
-                store: reserved,
-                cores: Cores::new(threads),
-            },
-            console: SeparateStore::new(console),
-            claims: SeparateStore::new(claims),
             store,
             log,
             objects,
@@ -148,10 +140,17 @@ impl App {
         })))
     }
 
-    /// The same with the reserved resources: separate connections to the store, a separate queue of
-    /// requests, and separate processor permits.
+    /// The store with each set of its connections, the main one first. With SQLite, some are the
+    /// same.
+    pub fn stores(&self) -> [&Store; 4] {
+        [&self.store, &self.transactional.store, &self.console.store, &self.claims.store]
+    }
+
+    /// The same with the resources of transactional emails: separate connections to the store, a
+    /// separate queue of requests, and separate processor permits.
     pub fn for_transactional(&self) -> Self {
-        let TransactionalResources { store, request_queue, cores } = self.reserved.clone();
+        let SeparateStore { store, request_queue } = self.transactional.clone();
+        let cores = self.transactional_cores.clone();
         Self(Arc::new(AppState { store, request_queue, cores, ..AppState::clone(self) }))
     }
 

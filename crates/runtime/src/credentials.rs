@@ -125,7 +125,8 @@ impl<C: Credential> Credentials<C> {
         let is_listed = |all: Arc<HashSet<Hash>>| all.contains(&hash);
         let may_exist = self.known.knows(&hash)
             || self.all.latest().is_some_and(is_listed)
-            || is_listed(self.read_list(app).await?);
+            // On the heap: each request would have space for it, and few need it.
+            || is_listed(Box::pin(self.read_list(app)).await?);
         if !may_exist {
             return Ok(None);
         }

@@ -1,9 +1,9 @@
 //! Transactional email: one message to one user, with separate resources.
 //!
 //! ```text
-//! request ── email, key, claim ──commit──> worker: attributes, user ──commit──> relay ──> state, postback
-//!                                          ^                                   │
-//!                                          └──────────────── later ────────────┘
+//! request: email, key, claim ─commit─> worker: attributes, user ─commit─> relay ─> state, postback
+//!                                      ^                                  │
+//!                                      └───────────── later ──────────────┘
 //! ```
 //!
 //! The email and its claim ([`kinds::TRANSACTIONAL`](runtime::kinds::TRANSACTIONAL)) are one

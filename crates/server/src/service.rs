@@ -194,10 +194,9 @@ impl Service {
             processes::leave(&self.app.store, self.listed.id).await;
         }
         self.app.log.close().await;
-        self.app.store.close().await;
-        self.app.reserved.store.close().await;
-        self.app.console.store.close().await;
-        self.app.claims.store.close().await;
+        for store in self.app.stores() {
+            store.close().await;
+        }
         self.ops.abort();
         traces::flush().await;
         tracing::info!("stopped");

@@ -54,7 +54,15 @@ struct Entry<V> {
     failed: Option<Instant>,
 }
 
-type ReadResult<V> = Result<Arc<V>, Arc<StoreError>>;
+/// The result of a read.
+pub type ReadResult<V> = Result<Arc<V>, Arc<StoreError>>;
+
+/// What a caller gets.
+enum Found<V> {
+    Done(ReadResult<V>),
+    /// The read that the caller waits for, and the value that it would replace.
+    Reading(Option<Arc<V>>, Reading<V>),
+}
 
 /// A read in progress, shared by all callers that wait for it.
 struct Reading<V> {
@@ -105,38 +113,55 @@ where
     }
 
     /// The value of a key; `read` reads it from the store if it is missing or too old.
-    pub async fn get(
+    ///
+    /// Not an `async fn`, whose future would have space for `read`: tens of kilobytes in each
+    /// request, although most need no read.
+    pub fn get<R>(self: &Arc<Self>, key: K, read: R) -> impl Future<Output = ReadResult<V>>
+    where
+        R: Future<Output = Result<V, StoreError>> + Send + 'static,
+    {
+        let found = self.find(key, read);
+        async move {
+            let (value, reading) = match found {
+                Found::Done(result) => return result,
+                Found::Reading(value, reading) => (value, reading),
+            };
+            let settings = &self.settings;
+            let read_timeout =
+                if value.is_some() { settings.read_timeout } else { settings.give_up };
+            match (reading.wait(read_timeout).await, value) {
+                (Err(error), Some(value)) if (settings.keep_on_error)(&error) => Ok(value),
+                (result, _) => result,
+            }
+        }
+    }
+
+    /// Starts a read if the value is missing or too old.
+    fn find(
         self: &Arc<Self>,
         key: K,
         read: impl Future<Output = Result<V, StoreError>> + Send + 'static,
-    ) -> Result<Arc<V>, Arc<StoreError>> {
+    ) -> Found<V> {
         let settings = &self.settings;
-        let (value, reading) = {
-            let mut entries = self.entries.lock();
-            let empty = || Entry { value: None, reading: None, failed: None };
-            let entry = entries.entry(key).or_insert_with(empty);
-            let age = entry.value.as_ref().map_or(Duration::MAX, |(_, began)| began.elapsed());
-            let value = entry.value.as_ref().map(|(value, _)| value.clone());
-            let value = value.filter(|_| age < settings.max_age);
-            let is_paused = entry.failed.is_some_and(|at| at.elapsed() < PAUSE);
-            if age >= settings.refresh_after && !is_paused {
-                let under_way = entry.reading.take().filter(Reading::is_under_way);
-                let begin = || self.begin(key, read, entry.value.is_some());
-                entry.reading = Some(under_way.unwrap_or_else(begin));
+        let mut entries = self.entries.lock();
+        let empty = || Entry { value: None, reading: None, failed: None };
+        let entry = entries.entry(key).or_insert_with(empty);
+        let age = entry.value.as_ref().map_or(Duration::MAX, |(_, began)| began.elapsed());
+        let value = entry.value.as_ref().map(|(value, _)| value.clone());
+        let value = value.filter(|_| age < settings.max_age);
+        let is_paused = entry.failed.is_some_and(|at| at.elapsed() < PAUSE);
+        if age >= settings.refresh_after && !is_paused {
+            let under_way = entry.reading.take().filter(Reading::is_under_way);
+            let begin = || self.begin(key, read, entry.value.is_some());
+            entry.reading = Some(under_way.unwrap_or_else(begin));
+        }
+        match (value, &entry.reading) {
+            // After a failed read, callers do not wait for the next.
+            (Some(value), _) if age < settings.wait_after || entry.failed.is_some() => {
+                Found::Done(Ok(value))
             }
-            match (value, &entry.reading) {
-                // After a failed read, callers do not wait for the next.
-                (Some(value), _) if age < settings.wait_after || entry.failed.is_some() => {
-                    return Ok(value);
-                }
-                (value, Some(reading)) => (value, reading.clone()),
-                (value, None) => return value.ok_or_else(|| Arc::new(StoreError::Timeout)),
-            }
-        };
-        let read_timeout = if value.is_some() { settings.read_timeout } else { settings.give_up };
-        match (reading.wait(read_timeout).await, value) {
-            (Err(error), Some(value)) if (settings.keep_on_error)(&error) => Ok(value),
-            (result, _) => result,
+            (value, Some(reading)) => Found::Reading(value, reading.clone()),
+            (value, None) => Found::Done(value.ok_or_else(|| Arc::new(StoreError::Timeout))),
         }
     }
 
@@ -218,6 +243,21 @@ mod tests {
         assert_eq!(*cache.get(1, ready(Ok(1))).await.unwrap(), 1);
         assert_eq!(*cache.get(1, pending()).await.unwrap(), 1);
         assert!(cache.knows(&1) && !cache.knows(&2));
+    }
+
+    #[tokio::test]
+    async fn a_lookup_has_no_space_for_the_read() {
+        const LARGE: usize = 12 << 10;
+        let cache = Cache::new(RULES);
+        let read = async {
+            let large = [1_u8; LARGE];
+            tokio::task::yield_now().await;
+            Ok(large.len())
+        };
+        assert!(size_of_val(&read) >= LARGE);
+        let lookup = cache.get(1, read);
+        assert!(size_of_val(&lookup) < 1 << 10, "{} bytes", size_of_val(&lookup));
+        assert_eq!(*lookup.await.unwrap(), LARGE);
     }
 
     #[tokio::test]

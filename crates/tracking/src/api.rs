@@ -11,7 +11,7 @@ use super::intake::{
 };
 use super::{Kind, identities, products, subscriptions, telemetry};
 use gateway::formats::Errors;
-use gateway::idempotency::{Begun, StoredResponse};
+use gateway::idempotency::{Derived, Received, StoredResponse};
 use gateway::openapi::Tag;
 use gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, idempotency,
@@ -85,23 +85,24 @@ async fn track(
     key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<StoredResponse, ApiError> {
-    let turn = match idempotency::begin_append(&app, key, body).await? {
-        Begun::Replay(response) => return Ok(response),
-        Begun::Turn(turn) => turn,
+    let derive = |body: &JsonText, received: Received| {
+        let request = Request {
+            workspace: caller.workspace.id,
+            received_at: received.at,
+            partitions: app.config.log.partitions,
+            request_id: caller.request_id.clone(),
+            alias: caller.workspace.aliases.service_id.clone(),
+        };
+        let Intake { answer, messages } = intake::read(body, &request)?;
+        let response = StoredResponse::json(StatusCode::CREATED, &answer)?;
+        Ok(Derived { messages, response, outcome: answer })
     };
-    let request = Request {
-        workspace: caller.workspace.id,
-        received_at: turn.received().at,
-        partitions: app.config.log.partitions,
-        request_id: caller.request_id,
-        alias: caller.workspace.aliases.service_id.clone(),
-    };
-    let Intake { answer, messages } = turn.in_place(|body| intake::read(body, &request))?;
-    let response =
-        turn.append(messages, StoredResponse::json(StatusCode::CREATED, &answer)?).await?;
-    for kind in Kind::ALL {
-        telemetry::accepted(kind, answer.processed(kind));
+    let (response, answer) = idempotency::append_derived(&app, key, body, derive).await?;
+    if let Some(answer) = answer {
+        for kind in Kind::ALL {
+            telemetry::accepted(kind, answer.processed(kind));
+        }
+        telemetry::rejected(&answer.rejected);
     }
-    telemetry::rejected(&answer.rejected);
     Ok(response)
 }

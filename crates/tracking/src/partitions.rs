@@ -17,6 +17,9 @@ use runtime::topics;
 /// Maximum bytes of a payload: the limit of a message, less room for the request's id.
 const MAX_PAYLOAD: usize = MAX_MESSAGE_BYTES - 1024;
 
+/// Bytes of most objects in a payload, so that it grows rarely while it is written.
+const OBJECT_BYTES: usize = 256;
+
 /// The messages, by partition; each has its objects in the request's order.
 pub(super) fn messages(
     accepted: Vec<AcceptedObject<'_>>,
@@ -49,7 +52,8 @@ fn write(
     max_bytes: usize,
     add: &mut impl FnMut(Vec<u8>),
 ) -> Result<(), serde_json::Error> {
-    let payload = serde_json::to_vec(&batch)?;
+    let mut payload = Vec::with_capacity((batch.objects.len() + 1) * OBJECT_BYTES);
+    serde_json::to_writer(&mut payload, &batch)?;
     if payload.len() <= max_bytes || batch.objects.len() < 2 {
         add(payload);
         return Ok(());
@@ -71,12 +75,16 @@ fn partitions(accepted: &[AcceptedObject<'_>], request: &Request) -> Vec<i32> {
     let mut latest: HashMap<String, i32> = HashMap::new();
     let mut partitions = Vec::with_capacity(accepted.len());
     for AcceptedObject { object, other_identifiers } in accepted {
-        let key = match object {
-            Object::Identity(identity) => identity.partition_identifier().key(),
-            object => object.user().key(),
+        let user = match object {
+            Object::Identity(identity) => &identity.partition_identifier(),
+            object => object.user(),
         };
-        let partition = latest.get(&key).copied().unwrap_or_else(|| home(&key));
-        let keys = other_identifiers.iter().map(Identifier::key).chain([key]);
+        let key = user.key();
+        let (partition, own_key) = match user {
+            Identifier::ExternalId(_) => (home(&key), None),
+            _ => (latest.get(&key).copied().unwrap_or_else(|| home(&key)), Some(key)),
+        };
+        let keys = other_identifiers.iter().map(Identifier::key).chain(own_key);
         latest.extend(keys.map(|key| (key, partition)));
         partitions.push(partition);
     }

@@ -66,19 +66,21 @@ pub async fn list(app: &App, arguments: List) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let workspace = workspace.find(&mut tx).await?;
     let campaigns = campaigns::stored(&mut tx, workspace.id).await?;
-    let campaigns: Vec<Campaign> =
-        campaigns.into_iter().filter(|campaign| archived || !campaign.archived).collect();
+    let rest = page.rest(&campaigns, |campaign| campaign.id.to_string())?.iter();
+    let shown: Vec<&Campaign> = rest.filter(|campaign| archived || !campaign.archived).collect();
     let headers = ["ID", "TYPE", "STATE", "CHANNELS", "NAME"];
-    let id = |campaign: &Campaign| campaign.id.to_string();
-    page.print("campaigns or Canvases", headers, &campaigns, id, |campaign| {
-        [
-            table::text(campaign.id),
-            table::text(campaign.kind.name()),
-            table::state(state(campaign)),
-            table::optional(Some(table::text(channels(campaign)))),
-            table::text(&campaign.name),
-        ]
-    })
+    let id = |campaign: &&Campaign| campaign.id.to_string();
+    page.print_page("campaigns or Canvases", headers, &shown, id, |campaign| row(campaign))
+}
+
+fn row(campaign: &Campaign) -> [table::Cell; 5] {
+    [
+        table::text(campaign.id),
+        table::text(campaign.kind.name()),
+        table::state(state(campaign)),
+        table::optional(Some(table::text(channels(campaign)))),
+        table::text(&campaign.name),
+    ]
 }
 
 fn state(campaign: &Campaign) -> &'static str {

@@ -11,7 +11,8 @@ use crate::cli::retry::{self, api_error};
 use crate::cli::table::{self, Cell, fields, number, optional, progress, text, time, time_in};
 use crate::cli::times::{Moment, age, moment};
 use crate::cli::{CommandResult, UsageError, find_named, page_of, print, print_next};
-use crate::exports::overview::{self, AudienceKind, Filter, ListedExport, Mark};
+use crate::exports::audience::AudienceKind;
+use crate::exports::overview::{self, Filter, ListPosition, ListedExport, Mark};
 use crate::exports::{State, create, rows, status};
 use kit::clock::from_ms;
 use store::Tx;
@@ -94,7 +95,7 @@ pub async fn list(app: &App, arguments: List, json: bool) -> CommandResult {
     let before = match &arguments.after {
         Some(prefix) => {
             let found = rows::by_prefix(&mut tx, prefix).await?;
-            Some(found.ok_or_else(|| unknown(prefix))?.0.id)
+            Some(ListPosition::from(&found.ok_or_else(|| unknown(prefix))?.0))
         }
         None => None,
     };
@@ -103,10 +104,10 @@ pub async fn list(app: &App, arguments: List, json: bool) -> CommandResult {
         workspace: workspace.map(|workspace| workspace.id),
         states: if arguments.active { State::unfinished().collect() } else { arguments.states },
         marks: arguments.marks,
-        audience: arguments.audience,
+        audiences: arguments.audience.map(|kind| vec![kind]),
         since: arguments.since.map(|since| since.at(now)),
         until: arguments.older_than.map(|age| now.saturating_sub(age)),
-        limit: arguments.limit.saturating_add(1),
+        limit: i64::from(arguments.limit) + 1,
     };
     let exports = overview::list(&app.gateway, &mut tx, &filter).await?;
     let headers = [

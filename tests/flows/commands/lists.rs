@@ -59,6 +59,9 @@ async fn workspaces_show_what_is_configured_without_secrets() {
     assert_eq!(storages, [(&json!("s3"), &json!(true)), (&json!("lake"), &json!(false))]);
     let after = fleet.run(&["workspaces", "list", "--after", "acme", "--json"]).await;
     assert_eq!(after.lines().count(), 1, "{after}");
+    let first = fleet.command(&["workspaces", "list", "--limit", "1", "--json"]).await;
+    assert_eq!(text(&first.stdout).lines().count(), 1, "{}", text(&first.stdout));
+    assert!(text(&first.stderr).contains("--after acme"), "{}", text(&first.stderr));
 
     let shown = fleet.run(&["workspaces", "show", "acme", "--json"]).await;
     let acme: Value = serde_json::from_str(&shown).expect("JSON");
@@ -149,5 +152,30 @@ async fn a_page_continues_after_the_last_row_of_the_previous_one() {
     assert_eq!(text(&complete.stderr), "", "a list that ends with its page does not continue");
     let wrong = fleet.command(&[&list[..], &["--after", "nope"]].concat()).await;
     assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong.stderr));
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_continues_after_a_row_that_left_the_list() {
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let ids = ["cccc0000-0000-4000-8000-000000000001", "cccc0000-0000-4000-8000-000000000002"];
+    let file = WorkspaceFile::new("acme");
+    let apply = async |is_archived: bool| {
+        let campaigns = json!([
+            { "id": ids[0], "name": "Old", "type": "api", "archived": is_archived },
+            { "id": ids[1], "name": "New", "type": "api" },
+        ]);
+        fleet.apply(&[file.clone().with("campaigns", campaigns)]).await;
+    };
+    let listed = async |more: &[&str]| -> Vec<String> {
+        let list = ["campaigns", "list", "--limit", "1", "--json"];
+        let printed = fleet.run(&[&list[..], more].concat()).await;
+        let objects = printed.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+        objects.map(|row: Value| row["id"].as_str().expect("text").into()).collect()
+    };
+    apply(false).await;
+    assert_eq!(listed(&[]).await, [ids[0]]);
+    apply(true).await;
+    assert_eq!(listed(&["--after", ids[0]]).await, [ids[1]]);
     fleet.close().await;
 }

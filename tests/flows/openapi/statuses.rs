@@ -1,8 +1,11 @@
 //! Every status of every operation, received once.
 
+mod campaigns;
 mod dispatches;
+mod exports;
 mod reading;
 mod scim;
+mod users;
 
 use std::collections::BTreeSet;
 
@@ -10,7 +13,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::world::{APP, CAMPAIGN, CANVAS, CATALOG, GROUP, RECEIPT, SEGMENT, World, workspace};
+use super::world::{APP, CANVAS, CATALOG, SEGMENT, World, workspace};
 use super::{UNKNOWN, filled};
 use crate::support::WorkspaceFile;
 use crate::support::api::{Api, ApiResponse, answer};
@@ -43,13 +46,13 @@ async fn every_status_is_answered_as_it_is_described() {
     let mut seen = Seen::default();
     check_common_responses(&world, &mut seen).await;
     tracking(&world, &mut seen).await;
-    exports(&mut world, &mut seen).await;
+    exports::exports(&mut world, &mut seen).await;
     the_rest_of_workspaces(&world, &mut seen).await;
-    users_and_catalogs(&world, &mut seen).await;
-    campaigns_and_schedules(&world, &mut seen).await;
+    users::users_and_catalogs(&world, &mut seen).await;
+    campaigns::campaigns_and_schedules(&world, &mut seen).await;
     dispatches::dispatches(&world, &mut seen).await;
     reading::reading(&world, &mut seen).await;
-    transactional(&world, &mut seen).await;
+    campaigns::transactional(&world, &mut seen).await;
     reports(&world, &mut seen).await;
     scim::users_and_groups(&world, &mut seen).await;
     let described = CONTRACT.operations().flat_map(|(_, _, operation)| {
@@ -143,97 +146,6 @@ async fn tracking(world: &World, seen: &mut Seen) {
     let once = |body: Value| track(body).header("idempotency-key", "\"track\"");
     seen.see(once(json!({ "attributes": [ann] })), 201).await;
     seen.see(once(json!({ "attributes": [{ "external_id": "ben", "visits": 1 }] })), 422).await;
-}
-
-async fn exports(world: &mut World, seen: &mut Seen) {
-    let get = |path: &str| world.api.request(Method::GET, path);
-    let ask = |body: Value| {
-        let path = "/users/export/global_control_group";
-        world.api.request(Method::POST, path).json(&body)
-    };
-    let wanted = json!({ "fields_to_export": ["email"] });
-    seen.see(ask(json!({ "fields_to_export": ["e-mail"] })), 400).await;
-    seen.see(ask(wanted.clone()).header("idempotency-key", "a"), 201).await;
-    seen.see(ask(json!({ "fields_to_export": ["gender"] })).header("idempotency-key", "a"), 422)
-        .await;
-    let dry_run = json!({ "fields_to_export": ["email"], "dry_run": true });
-    seen.see(ask(dry_run.clone()), 200).await;
-    let of_segment = |mut body: Value| {
-        let audience = json!({ "email_subscription_status": {
-            "comparison": "is", "value": "subscribed" } });
-        body["audience"] = audience;
-        world.api.request(Method::POST, "/users/export/segment").json(&body)
-    };
-    seen.see(of_segment(dry_run), 200).await;
-    seen.see(of_segment(wanted.clone()).header("idempotency-key", "s"), 201).await;
-    let other = json!({ "fields_to_export": ["gender"] });
-    seen.see(of_segment(other).header("idempotency-key", "s"), 422).await;
-    let accepted = world.api.export(&wanted).await;
-    world.api.done(&accepted.prefix).await;
-    let path = format!("/users/export/{}", accepted.prefix);
-    seen.see(get(&path), 200).await;
-    seen.see(world.api.request(Method::DELETE, &path), 409).await;
-    seen.see(get(&format!("{path}/events")), 200).await;
-    seen.see(get(&format!("{}/events", filled("/users/export/{object_prefix}"))), 404).await;
-    let page = seen.see(get("/users/export?limit=1"), 200).await;
-    let cursor = page.body["next_cursor"].as_str().expect("there are two exports");
-    seen.see(get(&format!("/users/export?cursor={cursor}")), 200).await;
-    seen.see(get("/users/export?state=done"), 200).await;
-    seen.see(get("/users/export?mark=slow"), 200).await;
-    for wrong in
-        ["limit=0", "limit=%2B1", "limit=1&limit=1", "cursor=", "cursor=x", "state=x", "mark=x"]
-    {
-        seen.see(get(&format!("/users/export?{wrong}")), 400).await;
-    }
-    let ids = |body: Value| world.api.request(Method::POST, "/users/export/ids").json(&body);
-    seen.see(ids(json!({ "external_ids": ["ann", "nobody"] })), 201).await;
-    seen.see(ids(json!({})), 400).await;
-    seen.see(ids(json!({ "external_ids": vec!["ann"; 51] })), 400).await;
-    seen.see(ids(json!({ "phones": ["555"] })), 400).await;
-    let unknown = filled("/users/export/{object_prefix}");
-    seen.see(get(&unknown), 404).await;
-    seen.see(world.api.request(Method::DELETE, &unknown), 404).await;
-    let repeat = |path: &str, key: &str| {
-        let request = world.api.request(Method::POST, &format!("{path}/repeat"));
-        request.header("idempotency-key", key)
-    };
-    let repeated = seen.see(repeat(&path, "r"), 201).await;
-    let repeated = repeated.body["object_prefix"].as_str().expect("an object_prefix");
-    seen.see(repeat(&format!("/users/export/{repeated}"), "r"), 422).await;
-    seen.see(repeat(&unknown, "u"), 404).await;
-    seen.see(repeat(&path, "é"), 400).await;
-    seen.see(get(&format!("{path}/download?signature=x")), 404).await;
-    let address = accepted.address().strip_prefix(world.fleet.base()).unwrap();
-    for file in ["manifest.json", "SHA256SUMS", "manifest.json.sig"] {
-        seen.see(get(&address.replace("/download?", &format!("/{file}?"))), 302).await;
-        seen.see(get(&format!("{path}/{file}?signature=x")), 404).await;
-    }
-    let found = seen.see(get(address), 302).await;
-    let file = found.headers["location"].to_str().unwrap();
-    let file = file.strip_prefix(world.fleet.base()).unwrap();
-    seen.see(get("/objects/a/b"), 404).await;
-    let complete = seen.see(get(file), 200).await;
-    seen.see(get(file).header("range", "bytes=0-1"), 206).await;
-    seen.see(get(file).header("range", "bytes=1000000-"), 416).await;
-    let modified = complete.headers["last-modified"].to_str().unwrap();
-    seen.see(get(file).header("if-modified-since", modified), 304).await;
-    let long_ago = "Thu, 01 Jan 1970 00:00:00 GMT";
-    seen.see(get(file).header("if-unmodified-since", long_ago), 412).await;
-    seen.see(get(file).header("if-none-match", "*"), 304).await;
-    seen.see(get(file).header("if-match", "\"x\""), 412).await;
-    // Nobody works on this one before it is cancelled.
-    world.fleet.stop("worker-1");
-    let get = |path: &str| world.api.request(Method::GET, path);
-    let waiting = world.api.export(&wanted).await;
-    let address = waiting.address().strip_prefix(world.fleet.base()).unwrap();
-    for file in ["download", "manifest.json", "SHA256SUMS", "manifest.json.sig"] {
-        let address = address.replace("/download?", &format!("/{file}?"));
-        seen.see(get(&address), 403).await;
-    }
-    let path = format!("/users/export/{}", waiting.prefix);
-    seen.see(world.api.request(Method::POST, &format!("{path}/repeat")), 409).await;
-    seen.see(world.api.request(Method::DELETE, &path), 200).await;
-    world.fleet.resume("worker-1");
 }
 
 async fn the_rest_of_workspaces(world: &World, seen: &mut Seen) {
@@ -330,146 +242,6 @@ async fn once_and_again(
     other["more"] = true.into();
     seen.see(once(&other), 422).await;
     answer
-}
-
-async fn users_and_catalogs(world: &World, seen: &mut Seen) {
-    let alias = json!({ "alias_name": "n", "alias_label": "l" });
-    let merge = json!({
-        "identifier_to_merge": { "external_id": "x" }, "identifier_to_keep": { "external_id": "y" },
-    });
-    let rename = json!({ "current_external_id": "x", "new_external_id": "y" });
-    let update = json!({ "alias_label": "l", "old_alias_name": "n", "new_alias_name": "m" });
-    let identify = json!({ "external_id": "x", "user_alias": alias });
-    let group = json!({ "subscription_group_id": GROUP, "subscription_state": "subscribed" });
-    let (mut of_one_user, mut of_users) = (group.clone(), group);
-    of_one_user["external_id"] = "x".into();
-    of_users["external_ids"] = json!(["x"]);
-    let fields = json!([{ "name": "id", "type": "string" }]);
-    for (path, body, status) in [
-        ("/users/delete", json!({ "external_ids": ["x"] }), 201),
-        ("/users/alias/new", json!({ "user_aliases": [alias] }), 201),
-        ("/users/alias/update", json!({ "alias_updates": [update] }), 201),
-        ("/users/identify", json!({ "aliases_to_identify": [identify] }), 201),
-        ("/users/merge", json!({ "merge_updates": [merge] }), 202),
-        ("/users/external_ids/rename", json!({ "external_id_renames": [rename] }), 201),
-        ("/users/external_ids/remove", json!({ "external_ids": ["x"] }), 201),
-        ("/subscription/status/set", of_one_user, 201),
-        ("/v2/subscription/status/set", json!({ "subscription_groups": [of_users] }), 201),
-        ("/email/status", json!({ "email": "a@b", "subscription_state": "subscribed" }), 201),
-        ("/catalogs", json!({ "catalogs": [{ "name": "made", "fields": fields }] }), 201),
-    ] {
-        once_and_again(world, seen, (Method::POST, path), &body, status).await;
-    }
-    let get = |path: &str| world.api.request(Method::GET, path);
-    let state = format!("/subscription/status/get?subscription_group_id={GROUP}");
-    seen.see(get(&format!("{state}&external_id=x")), 200).await;
-    seen.see(get(&state), 400).await;
-    seen.see(get("/catalogs"), 200).await;
-    for (method, item) in [
-        (Method::POST, json!({ "id": "a", "City": "Oslo" })),
-        (Method::PUT, json!({ "id": "a", "City": "Rome" })),
-        (Method::DELETE, json!({ "id": "a" })),
-    ] {
-        let (items, none) = (format!("/catalogs/{CATALOG}/items"), "/catalogs/none/items");
-        let body = json!({ "items": [item] });
-        once_and_again(world, seen, (method.clone(), &items), &body, 202).await;
-        seen.see(world.api.request(method, none).json(&body), 404).await;
-    }
-    let (item, none) = (format!("/catalogs/{CATALOG}/items/b"), "/catalogs/none/items/b");
-    let body = json!({ "items": [{ "City": "Oslo" }] });
-    for method in [Method::POST, Method::PUT, Method::PATCH] {
-        once_and_again(world, seen, (method.clone(), &item), &body, 202).await;
-        seen.see(world.api.request(method, none).json(&body), 404).await;
-    }
-    world.fleet.applied().await;
-    seen.see(get(&item), 200).await;
-    seen.see(get(none), 404).await;
-    seen.see(get(&format!("/catalogs/{CATALOG}/items")), 200).await;
-    seen.see(get(&format!("/catalogs/{CATALOG}/items?cursor=")), 400).await;
-    seen.see(get("/catalogs/none/items"), 404).await;
-    let delete = |path: &str| world.api.request(Method::DELETE, path);
-    seen.see(delete(&item), 202).await;
-    seen.see(delete(&format!("/catalogs/{CATALOG}/items/a%20b")), 400).await;
-    seen.see(delete(none), 404).await;
-    seen.see(delete("/catalogs/made"), 202).await;
-    seen.see(delete("/catalogs/made"), 404).await;
-}
-
-async fn campaigns_and_schedules(world: &World, seen: &mut Seen) {
-    let get = |path: &str| world.api.request(Method::GET, path);
-    for (path, good) in [
-        ("/canvas/list", "page=0".to_owned()),
-        ("/segments/list", "page=0".to_owned()),
-        ("/purchases/product_list", "page=0".to_owned()),
-        ("/messages/scheduled_broadcasts", "end_time=2128-01-01".to_owned()),
-        ("/campaigns/details", format!("campaign_id={CAMPAIGN}")),
-        ("/segments/details", format!("segment_id={SEGMENT}")),
-    ] {
-        seen.see(get(&format!("{path}?{good}")), 200).await;
-        let name = good.split('=').next().unwrap();
-        seen.see(get(&format!("{path}?{name}=")), 400).await;
-        if path.ends_with("/details") {
-            seen.see(get(&format!("{path}?{name}={UNKNOWN}")), 404).await;
-        }
-    }
-    let ann = json!([{ "external_user_id": "ann" }]);
-    let campaign = json!({ "campaign_id": CAMPAIGN, "recipients": ann });
-    let canvas = json!({ "canvas_id": CANVAS, "recipients": ann });
-    let send = "/campaigns/trigger/send";
-    once_and_again(world, seen, (Method::POST, send), &campaign, 201).await;
-    let send = "/canvas/trigger/send";
-    once_and_again(world, seen, (Method::POST, send), &canvas, 201).await;
-    let unknown = json!({ "canvas_id": UNKNOWN, "recipients": ann });
-    seen.see(world.api.request(Method::POST, send).json(&unknown), 404).await;
-    let webhook = json!({ "url": "https://hooks.acme.example/", "request_method": "GET" });
-    let messages = json!({ "external_user_ids": ["ann"], "messages": { "webhook": webhook } });
-    for (path, mut body) in [
-        ("/messages/schedule", messages),
-        ("/campaigns/trigger/schedule", campaign),
-        ("/canvas/trigger/schedule", canvas),
-    ] {
-        body["schedule"] = json!({ "time": "2127-01-01" });
-        let post = |call: &str, body: &Value| {
-            world.api.request(Method::POST, &format!("{path}/{call}")).json(body)
-        };
-        if path.starts_with("/campaigns") {
-            let create = format!("{path}/create");
-            once_and_again(world, seen, (Method::POST, &create), &body, 201).await;
-        }
-        let made = seen.see(post("create", &body), 201).await;
-        let mut named = body.clone();
-        for name in ["messages", "external_user_ids", "recipients"] {
-            named.as_object_mut().unwrap().remove(name);
-        }
-        for call in ["update", "delete"] {
-            named["schedule_id"] = UNKNOWN.into();
-            seen.see(post(call, &named), 404).await;
-            named["schedule_id"] = made.body["schedule_id"].clone();
-            let at = format!("{path}/{call}");
-            if at != "/canvas/trigger/schedule/delete" {
-                once_and_again(world, seen, (Method::POST, &at), &named, 201).await;
-            }
-        }
-    }
-}
-
-async fn transactional(world: &World, seen: &mut Seen) {
-    let send = |campaign: &str, body: &Value| {
-        let path = format!("/transactional/v1/campaigns/{campaign}/send");
-        world.api.request(Method::POST, &path).json(body)
-    };
-    let once = |body: &Value| send(RECEIPT, body).header("idempotency-key", "a");
-    let mut body = json!({
-        "external_send_id": "order-1", "recipient": { "external_user_id": "ann" },
-    });
-    seen.see(once(&body), 201).await;
-    seen.see(send(RECEIPT, &body), 200).await;
-    seen.see(send(UNKNOWN, &body), 200).await;
-    body["external_send_id"] = "order-2".into();
-    seen.see(once(&body), 422).await;
-    seen.see(send(UNKNOWN, &body), 404).await;
-    seen.see(send("none", &body), 400).await;
-    seen.see(send(RECEIPT, &json!({})), 400).await;
 }
 
 async fn reports(world: &World, seen: &mut Seen) {

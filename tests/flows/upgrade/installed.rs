@@ -436,8 +436,9 @@ impl Installed {
     pub async fn close(&self) {
         self.stop.cancel();
         self.app().log.close().await;
-        self.app().store.close().await;
-        self.app().reserved.store.close().await;
+        for store in self.app().stores() {
+            store.close().await;
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use serde_json::json;
 use url::form_urlencoded;
 
-use super::sign_in::{begin_session, next_of, path_of_console, to};
+use super::sign_in::{begin_session, next_of, path_of_console, query_of, to};
 use crate::app::App;
 use crate::error::PageError;
 use crate::layout;
@@ -39,7 +39,7 @@ pub async fn begin(State(app): State<App>, head: Parts) -> Result<Response, Page
     let provider = app.oidc.as_ref().ok_or(PageError::NotFound)?;
     let next = next_of(&head.uri);
     if is_of_other_site(&head.headers) && session::viewer(&app, &head).await?.is_some() {
-        return Ok(to(&app, &format!("/sign-in?{}", query(path_of_console(&next)))));
+        return Ok(to(&app, &format!("/sign-in?{}", query_of(path_of_console(&next)))));
     }
     let network = gateway::sender_network(&app, &head.extensions, &head.headers);
     let metadata = match provider.turn(network) {
@@ -185,24 +185,6 @@ fn content(app: &App, title: &str, refusal: &Refusal) -> Markup {
         p.actions {
             a.button.primary href=(link("/sign-in/oidc")) { "Sign in again" }
             a.button.quiet href=(link("/sign-in")) { "Other ways to sign in" }
-        }
-    }
-}
-
-/// The query of an address with the page to return to.
-fn query(next: &str) -> String {
-    form_urlencoded::Serializer::new(String::new()).append_pair("next", next).finish()
-}
-
-/// The button on the sign-in page; nothing without an identity provider.
-pub fn button(app: &App, next: &str) -> Markup {
-    let provider = app.oidc.as_ref();
-    let address = format!("{}/sign-in/oidc?{}", app.base_path, query(next));
-    html! {
-        @if let Some(provider) = provider {
-            p.actions {
-                a.button.primary href=(address) { "Sign in with " (provider.client.host()) }
-            }
         }
     }
 }

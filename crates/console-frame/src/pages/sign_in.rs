@@ -12,7 +12,6 @@ use serde_json::json;
 use url::form_urlencoded;
 use uuid::Uuid;
 
-use super::oidc;
 use crate::app::App;
 use crate::error::PageError;
 use crate::form::Form;
@@ -42,6 +41,11 @@ pub fn next_of(uri: &Uri) -> Cow<'_, str> {
     let query = uri.query().unwrap_or_default().as_bytes();
     let next = form_urlencoded::parse(query).find(|(name, _)| name == "next");
     next.map_or(Cow::Borrowed("/"), |(_, next)| next)
+}
+
+/// The query of an address with the page to return to.
+pub fn query_of(next: &str) -> String {
+    form_urlencoded::Serializer::new(String::new()).append_pair("next", next).finish()
 }
 
 /// Uses a link up, and begins a session. The session that the browser had ends.
@@ -217,7 +221,7 @@ fn content(app: &App, title: &str, reason: &Reason, next: &str) -> Markup {
                 },
             }
         }
-        (oidc::button(app, next))
+        (oidc_button(app, next))
         p { "To create a link, run this where Longshore runs:" }
         pre.code { "longshore console link" }
         form.field method="post" id="sign-in" action=(link("/sign-in")) {
@@ -235,6 +239,18 @@ fn content(app: &App, title: &str, reason: &Reason, next: &str) -> Markup {
         }
         @if matches!(reason, Reason::SignedIn(_)) {
             a.button.quiet href=(link("/")) { "Overview" }
+        }
+    }
+}
+
+/// The button that signs in with the identity provider; nothing without one.
+fn oidc_button(app: &App, next: &str) -> Markup {
+    let address = format!("{}/sign-in/oidc?{}", app.base_path, query_of(next));
+    html! {
+        @if let Some(provider) = &app.oidc {
+            p.actions {
+                a.button.primary href=(address) { "Sign in with " (provider.client.host()) }
+            }
         }
     }
 }

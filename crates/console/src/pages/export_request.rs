@@ -21,7 +21,6 @@ use console_frame::form::Form;
 use console_frame::rights::Right;
 use exports::create;
 use exports::dry_run::{self, DryRun};
-use exports::request::ExportOptions;
 use gateway::idempotency::{self, Begun, IdempotencyKey};
 use gateway::{ApiError, RequestId};
 
@@ -94,7 +93,6 @@ async fn perform(
 ) -> Result<Done, PageError> {
     count_request(page, users.budget()).await?;
     if is_estimate {
-        let options = ExportOptions { dry_run: true, ..options };
         let workspace = page.workspace()?.id;
         let estimate = dry_run::run(&page.app.exports, workspace, users, options).await?;
         return Ok(Done::Estimated(estimate));

@@ -24,7 +24,7 @@ use console_frame::rights::Right;
 use console_frame::shared::Shared;
 use console_frame::shell::{KEY_HEADER, api, workspace_command};
 use exports::State;
-use exports::overview::{self, Filter, ListedExport, Mark};
+use exports::overview::{self, Filter, ListPosition, ListedExport, Mark};
 use store::StoreError;
 
 /// Exports on a page.
@@ -112,8 +112,8 @@ impl Selection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct View {
     selection: Selection,
-    /// Only exports that are older than the one with this id.
-    before: Option<Uuid>,
+    /// Only exports that are older than the one at this position.
+    before: Option<ListPosition>,
 }
 
 impl View {
@@ -138,10 +138,9 @@ impl View {
                     view.selection = Selection::Mark(mark);
                 }
                 "before" => {
-                    let id = Uuid::try_parse(&value).map_err(|_| {
-                        format!("before must be the id of an export, not {value:?}")
-                    })?;
-                    view.before = Some(id);
+                    view.before = Some(ListPosition::from_cursor(&value).ok_or_else(|| {
+                        format!("before must be the end of a page of this list, not {value:?}")
+                    })?);
                 }
                 _ => {}
             }
@@ -151,9 +150,9 @@ impl View {
 
     /// The address of the view.
     fn address(self, page: &Page) -> String {
-        let before = self.before.map(|id| id.to_string());
+        let before = self.before.map(ListPosition::cursor);
         let parameters = self.selection.query().into_iter();
-        let parameters = parameters.chain(before.as_deref().map(|id| ("before", id)));
+        let parameters = parameters.chain(before.as_deref().map(|before| ("before", before)));
         let query =
             form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
         let question = if query.is_empty() { "" } else { "?" };
@@ -169,7 +168,7 @@ pub struct ExportList {
 }
 
 /// The workspace, the selection as it is in the query, and the export before the first one.
-type ListKey = (i32, Option<(&'static str, &'static str)>, Option<Uuid>);
+type ListKey = (i32, Option<(&'static str, &'static str)>, Option<ListPosition>);
 
 /// The lists that open pages read together.
 pub struct ExportLists(Shared<ListKey, ExportList>);
@@ -209,7 +208,7 @@ async fn read_list(app: App, workspace: i32, view: View) -> Result<ExportList, S
     let filter = Filter {
         workspace: Some(workspace),
         before: view.before,
-        limit: PAGE as u32 + 1,
+        limit: PAGE as i64 + 1,
         ..view.selection.filter()
     };
     let mut tx = app.request_queue.snapshot().await?;
@@ -254,11 +253,12 @@ fn request_link(page: &Page) -> Markup {
 fn table(page: &Page, listed: &Listed) -> Markup {
     let Listed { view, list, .. } = listed;
     let exports = &list.exports;
-    let last = exports.last().filter(|_| list.has_more).map(|export| export.job.id);
+    let last =
+        exports.last().filter(|_| list.has_more).map(|export| ListPosition::from(&export.job));
     let runs = exports.iter().any(|export| !export.progress.state.is_final());
     let newest = View { before: None, ..*view };
     let newer = view.before.map(|_| newest.address(page));
-    let older = last.map(|id| View { before: Some(id), ..*view }.address(page));
+    let older = last.map(|last| View { before: Some(last), ..*view }.address(page));
     html! {
         section.panel id="exports" aria-label="Exports" {
             @if runs {
@@ -379,10 +379,10 @@ mod tests {
             let read = View::read(&query.unwrap_or_default()).unwrap();
             assert_eq!(read, View { selection, before: None });
         }
-        let before = Some(Uuid::from_u128(7));
-        let query = format!("before={}&other=1&state=failed", Uuid::from_u128(7));
+        let before = ListPosition { requested_at: 7, id: Uuid::from_u128(7) };
+        let query = format!("before={}&other=1&state=failed", before.cursor());
         let selection = Selection::State(State::Failed);
-        assert_eq!(View::read(&query), Ok(View { selection, before }));
+        assert_eq!(View::read(&query), Ok(View { selection, before: Some(before) }));
     }
 
     #[test]

@@ -219,7 +219,7 @@ async fn read_exports(app: App, workspace: Option<i32>, today: i64) -> Result<Ex
     let filter = Filter {
         workspace,
         states: State::unfinished().collect(),
-        limit: READ_EXPORTS as u32,
+        limit: READ_EXPORTS as i64,
         ..Filter::default()
     };
     let mut tx = app.request_queue.snapshot().await?;

@@ -29,6 +29,12 @@ pub async fn names(tx: &mut Tx, workspace: i32) -> Result<Vec<(Uuid, String)>, S
     .bind(workspace).fetch_all(c).await?))
 }
 
+/// The number of campaigns and Canvases of a workspace.
+pub async fn count(tx: &mut Tx, workspace: i32) -> Result<i64, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar("SELECT count(*) FROM campaigns WHERE workspace_id = $1")
+        .bind(workspace).fetch_one(c).await?))
+}
+
 /// The names of those of these campaigns and Canvases that the workspace has, by their ids.
 pub async fn names_of(
     tx: &mut Tx,

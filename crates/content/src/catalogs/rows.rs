@@ -76,6 +76,12 @@ pub async fn names(tx: &mut Tx, workspace: i32) -> Result<Vec<(i32, String)>, St
         .bind(workspace).fetch_all(c).await?))
 }
 
+/// The number of catalogs of a workspace.
+pub async fn count(tx: &mut Tx, workspace: i32) -> Result<i64, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar("SELECT count(*) FROM catalogs WHERE workspace_id = $1")
+        .bind(workspace).fetch_one(c).await?))
+}
+
 /// Blocks edits of the given catalogs (in the order of their ids) until the end of this
 /// transaction.
 pub async fn lock(tx: &mut Tx, ids: &[i32]) -> Result<(), StoreError> {

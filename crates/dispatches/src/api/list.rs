@@ -15,7 +15,9 @@ use crate::{DispatchAudience, DispatchSummary, Filter, ListPosition};
 use gateway::formats::schema_of;
 use gateway::paging::{self, MAX_PAGE, Paging};
 use gateway::workspaces::Channel;
-use gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter, time_range};
+use gateway::{
+    self, Access, ApiError, Caller, Operation, Routes, name_parameter, parameter, time_range,
+};
 use kit::clock::{serialize_optional_time, serialize_time};
 use messages::app::App;
 use messages::dispatch::LeftOut;
@@ -101,11 +103,10 @@ async fn list(
 
 /// Reads the parameters; the error names the invalid one. Ignores unknown parameters.
 fn read(query: &str) -> Result<Filter, String> {
-    let states = format!("one of {}", State::ALL.map(State::name).join(", "));
     let Paging { limit, after } = Paging::read(query)?;
     Ok(Filter {
         workspace: None,
-        state: parameter(query, "state", &states, State::from_name)?,
+        state: name_parameter(query, "state", State::ALL, State::name)?,
         campaign_id: parameter(query, "campaign_id", "a UUID", |id| Uuid::try_parse(id).ok())?,
         accepted: time_range(query)?,
         after: after.unwrap_or(ListPosition::START),

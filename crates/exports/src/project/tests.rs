@@ -379,6 +379,19 @@ fn activity_is_that_of_the_window() {
 }
 
 #[test]
+fn summaries_are_written_as_they_serialize() {
+    for name in ["p", "", "a \"name\"\n\u{1f}é"] {
+        for (first, last) in [(0, TODAY), (i64::MIN, i64::MAX)] {
+            let summary = Summary { name, first, last, count: u64::MAX };
+            let mut out = Vec::new();
+            push_summary(summary, &mut out).unwrap();
+            let written = String::from_utf8(out).unwrap();
+            assert_eq!(written, serde_json::to_string(&summary).unwrap());
+        }
+    }
+}
+
+#[test]
 fn revenue_is_converted_exactly() {
     let mut activity = Activity::default();
     let total = |activity: &Activity<'_>| {

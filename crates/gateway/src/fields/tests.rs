@@ -20,6 +20,11 @@ fn refusal(fields: &Value) -> (Code, String) {
 }
 
 #[test]
+fn selectors_are_in_the_order_of_the_alphabet() {
+    assert!(SELECTORS.is_sorted());
+}
+
+#[test]
 fn reads_fields_and_ignores_others() {
     let any = json!({ "a": [1, -1, 1.5, "x", true, null, {}] });
     let fields = json!({

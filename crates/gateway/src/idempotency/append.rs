@@ -8,6 +8,7 @@ use super::rows::Claim;
 use super::{Begun, IdempotencyKey, Received, StoredResponse};
 use crate::app::App;
 use crate::body::in_place;
+use crate::coding::INLINE_BYTES;
 use crate::{ApiError, JsonText};
 use kit::{derived_ids, fail_point};
 use log::{NewMessage, message_ids};
@@ -17,25 +18,59 @@ use runtime::fairness::Reservation;
 pub async fn begin_append(
     app: &App,
     key: Option<IdempotencyKey>,
-    mut body: JsonText,
+    body: JsonText,
 ) -> Result<Begun<AppendTurn>, ApiError> {
-    let memory = body.take_memory();
-    let mut received = Received::now(app);
-    let mut keyed = None;
-    if let Some(key) = key {
-        let body_hash = in_place(app, body.bytes(), || Sha256::digest(body.as_bytes()).into());
-        let claims = Claims::new(app, key);
-        let unfinished = match claims.state(&body_hash).await? {
-            KeyState::Unused => None,
-            KeyState::Finished(response) => return Ok(Begun::Replay(response)),
-            KeyState::Unfinished(claim) => {
-                received = claim.received();
-                Some(claim)
-            }
-        };
-        keyed = Some(Keyed { claims, body_hash, unfinished });
+    let mut turn = AppendTurn::new(app, key, body);
+    let stored = turn.look_up().await?;
+    Ok(stored.map_or(Begun::Turn(turn), Begun::Replay))
+}
+
+/// What a request derives from its body and its receipt.
+pub struct Derived<T> {
+    /// In the form for [`AppendTurn::append`].
+    pub messages: Vec<NewMessage>,
+    pub response: StoredResponse,
+    /// For the caller, after the append.
+    pub outcome: T,
+}
+
+/// Appends the messages of a request that depends on nothing but its body and its receipt, and
+/// returns the response with the outcome. With a key, the stored response is returned without one.
+///
+/// A small request stores its claim without a look-up before: most keys are new, so this saves a
+/// statement. The key still comes first: its errors and its response precede an error of the body.
+pub async fn append_derived<T>(
+    app: &App,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+    derive: impl Fn(&JsonText, Received) -> Result<Derived<T>, ApiError>,
+) -> Result<(StoredResponse, Option<T>), ApiError> {
+    let mut turn = AppendTurn::new(app, key, body);
+    // Until the claim is stored, the body and its messages are both in memory, and only one of them
+    // is reserved. Also, a large body is not parsed in vain.
+    let can_claim_first = turn.body.bytes() <= INLINE_BYTES;
+    if !can_claim_first && let Some(response) = turn.look_up().await? {
+        return Ok((response, None));
     }
-    Ok(Begun::Turn(AppendTurn { app: app.clone(), body, received, keyed, _memory: memory }))
+    let mut derived = turn.in_place(|body| derive(body, turn.received));
+    let mut claimed = None;
+    if can_claim_first && let Some(keyed) = &turn.keyed {
+        if let Ok(Derived { messages, .. }) = &derived {
+            let hash = MessageIds::ByPosition.hash(messages);
+            claimed = keyed.try_claim(turn.received, &hash).await?;
+        }
+        if claimed.is_none() {
+            if let Some(response) = turn.look_up().await? {
+                return Ok((response, None));
+            }
+            if turn.is_unfinished() {
+                derived = turn.in_place(|body| derive(body, turn.received));
+            }
+        }
+    }
+    let Derived { messages, response, outcome } = derived?;
+    let response = turn.append_with(MessageIds::ByPosition, claimed, messages, response).await?;
+    Ok((response, Some(outcome)))
 }
 
 /// The turn of a request: dropped without an append, it leaves nothing.
@@ -57,6 +92,34 @@ struct Keyed {
 }
 
 impl AppendTurn {
+    fn new(app: &App, key: Option<IdempotencyKey>, mut body: JsonText) -> Self {
+        let memory = body.take_memory();
+        let keyed = key.map(|key| {
+            let body_hash = in_place(app, body.bytes(), || Sha256::digest(body.as_bytes()).into());
+            Keyed { claims: Claims::new(app, key), body_hash, unfinished: None }
+        });
+        Self { app: app.clone(), body, received: Received::now(app), keyed, _memory: memory }
+    }
+
+    /// The response that is stored under the key. If there is an unfinished request, the turn
+    /// continues it.
+    async fn look_up(&mut self) -> Result<Option<StoredResponse>, ApiError> {
+        let Some(keyed) = &mut self.keyed else { return Ok(None) };
+        match keyed.claims.state(&keyed.body_hash).await? {
+            KeyState::Unused => Ok(None),
+            KeyState::Finished(response) => Ok(Some(response)),
+            KeyState::Unfinished(claim) => {
+                self.received = claim.received();
+                keyed.unfinished = Some(claim);
+                Ok(None)
+            }
+        }
+    }
+
+    fn is_unfinished(&self) -> bool {
+        self.keyed.as_ref().is_some_and(|keyed| keyed.unfinished.is_some())
+    }
+
     pub fn body(&self) -> &JsonText {
         &self.body
     }
@@ -70,8 +133,7 @@ impl AppendTurn {
     /// The error of a body that is rejected. If an unfinished request had this body, definitions
     /// have changed since, and it may have had effects: then a new key could repeat these.
     pub fn rejected(&self, error: ApiError) -> ApiError {
-        let is_unfinished = self.keyed.as_ref().is_some_and(|keyed| keyed.unfinished.is_some());
-        if is_unfinished { claims::unrepeatable() } else { error }
+        if self.is_unfinished() { claims::unrepeatable() } else { error }
     }
 
     /// Does work on the body. Work on a large one does not block other requests.
@@ -87,7 +149,7 @@ impl AppendTurn {
         messages: Vec<NewMessage>,
         response: StoredResponse,
     ) -> Result<StoredResponse, ApiError> {
-        self.append_with(MessageIds::ByPosition, messages, response).await
+        self.append_with(MessageIds::ByPosition, None, messages, response).await
     }
 
     /// The same for messages that depend on more than the body: new messages of a repeat are
@@ -97,12 +159,14 @@ impl AppendTurn {
         messages: Vec<NewMessage>,
         response: StoredResponse,
     ) -> Result<StoredResponse, ApiError> {
-        self.append_with(MessageIds::ByContent, messages, response).await
+        self.append_with(MessageIds::ByContent, None, messages, response).await
     }
 
+    /// `claimed` is the claim, if it is stored already.
     async fn append_with(
         self,
         ids: MessageIds,
+        claimed: Option<(Claim, Lease)>,
         mut messages: Vec<NewMessage>,
         response: StoredResponse,
     ) -> Result<StoredResponse, ApiError> {
@@ -113,9 +177,14 @@ impl AppendTurn {
             app.log.append(messages).await?;
             return Ok(response);
         };
-        let bytes = messages.iter().map(|message| message.payload.len()).sum();
-        let hash = in_place(&app, bytes, || ids.hash(&messages));
-        let (claim, lease) = keyed.claim(received, &hash).await?;
+        let (claim, lease) = match claimed {
+            Some(claimed) => claimed,
+            None => {
+                let bytes = messages.iter().map(|message| message.payload.len()).sum();
+                let hash = in_place(&app, bytes, || ids.hash(&messages));
+                keyed.claim(received, &hash).await?
+            }
+        };
         fail_point!("idempotency::claimed");
         for (number, message) in messages.iter_mut().enumerate() {
             message.key = ids.derive(claim.id, number, message).as_bytes().to_vec();
@@ -133,6 +202,17 @@ impl AppendTurn {
 }
 
 impl Keyed {
+    /// Stores a claim for messages with this hash; none if there is another one.
+    async fn try_claim(
+        &self,
+        received: Received,
+        messages: &[u8; 32],
+    ) -> Result<Option<(Claim, Lease)>, ApiError> {
+        let claim = Claim::new(received, &self.body_hash, messages);
+        let lease = self.claims.try_insert(&claim).await?;
+        Ok(lease.map(|lease| (claim, lease)))
+    }
+
     /// Stores a claim for messages with this hash, or continues the unfinished one.
     async fn claim(
         &self,
@@ -140,9 +220,9 @@ impl Keyed {
         messages: &[u8; 32],
     ) -> Result<(Claim, Lease), ApiError> {
         let Some(unfinished) = &self.unfinished else {
-            let claim = Claim::new(received, &self.body_hash, messages);
-            let lease = self.claims.insert(&claim).await?;
-            return Ok((claim, lease));
+            let claimed = self.try_claim(received, messages).await?;
+            // Another request stored one meanwhile.
+            return claimed.ok_or_else(claims::in_progress);
         };
         let lease = self.claims.take_over(unfinished).await?;
         if unfinished.messages != messages {

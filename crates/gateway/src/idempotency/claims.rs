@@ -86,17 +86,17 @@ impl Claims {
         Ok(response.map_or(KeyState::Unfinished(found), KeyState::Finished))
     }
 
-    /// Stores and leases a new claim. An error if another request stored one meanwhile.
-    pub async fn insert(&self, claim: &Claim) -> Result<Lease, ApiError> {
+    /// Stores and leases a new claim; none if the key has one.
+    pub async fn try_insert(&self, claim: &Claim) -> Result<Option<Lease>, ApiError> {
         let lease = self.lease();
         let new = NewClaim { key: self.key.clone(), claim: claim.clone(), lease: lease.millis };
         let insert = self.app.claim_batches.insert.run(new);
         let inserted = self.app.claims.request_queue.run(insert).await;
         if !self.or_release(claim, inserted)? {
-            return Err(in_progress());
+            return Ok(None);
         }
         count("new");
-        Ok(lease)
+        Ok(Some(lease))
     }
 
     /// Leases the claim of an unfinished request. An error if that is still in progress.
@@ -273,7 +273,8 @@ pub(super) fn refusals() -> [(ApiError, &'static str); 3] {
     ]
 }
 
-fn in_progress() -> ApiError {
+/// The error while another request with the key is in progress.
+pub(super) fn in_progress() -> ApiError {
     count("under_way");
     ApiError::InProgress(IN_PROGRESS)
 }

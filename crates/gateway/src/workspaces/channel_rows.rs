@@ -140,6 +140,12 @@ pub(crate) async fn segment_names(
     .bind(workspace).fetch_all(c).await?))
 }
 
+/// The number of segments that the workspace file declares.
+pub(crate) async fn count_segments(tx: &mut Tx, workspace: i32) -> Result<i64, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar("SELECT count(*) FROM segments WHERE workspace_id = $1")
+        .bind(workspace).fetch_one(c).await?))
+}
+
 /// The ids and names of those of these segments that the workspace file declares.
 pub(crate) async fn segment_names_of(
     tx: &mut Tx,

@@ -56,6 +56,11 @@ pub async fn names(tx: &mut Tx, workspace: i32) -> Result<Vec<(Uuid, String)>, S
     Ok(names)
 }
 
+/// The number of segments of a workspace, with the built-in one.
+pub async fn count(tx: &mut Tx, workspace: i32) -> Result<i64, StoreError> {
+    Ok(1 + channel_rows::count_segments(tx, workspace).await?)
+}
+
 /// The names of those of these segments that the workspace has, by their ids.
 pub async fn names_of(
     tx: &mut Tx,

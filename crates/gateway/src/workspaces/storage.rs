@@ -140,6 +140,10 @@ impl Retry for StorageError {
     fn needs_newer_version(&self) -> bool {
         matches!(self, Self::Store(error) if error.needs_newer_version())
     }
+
+    fn is_clock_error(&self) -> bool {
+        matches!(self, Self::Objects(error) if error.is_clock_error())
+    }
 }
 
 /// Opens a workspace's own storage with its stored credentials; clients are kept and shared by

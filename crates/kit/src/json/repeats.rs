@@ -142,6 +142,39 @@ pub fn keep_last_duplicates(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// [`keep_last_duplicates`] of an object whose own names are unique. Inspects only the part with
+/// nested objects, which is often small.
+pub fn keep_last_nested_duplicates(json: &str) -> Cow<'_, str> {
+    match nested_objects(json) {
+        Some(nested) if duplicate_name(nested).is_some() => keep_last_duplicates(json),
+        _ => Cow::Borrowed(json),
+    }
+}
+
+/// The part of an object from the first nested object to the end of the last one, if any; or the
+/// whole object.
+fn nested_objects(json: &str) -> Option<&str> {
+    let inside = json.get(1..json.len().checked_sub(1)?)?;
+    let (start, end) = (inside.find('{')?, inside.rfind('}')?);
+    match inside.get(start..=end) {
+        Some(nested) if is_outside_of_text(&inside[..start]) => Some(nested),
+        // A text has the bracket.
+        _ => Some(json),
+    }
+}
+
+/// Whether no string is open at the end of this beginning of valid JSON.
+fn is_outside_of_text(mut json: &str) -> bool {
+    let quotes = |json: &str| json.bytes().filter(|byte| *byte == b'"').count();
+    let mut count = 0;
+    while let Some(at) = json.find('\\') {
+        count += quotes(&json[..at]);
+        // The escaped byte can be a quote.
+        json = json.get(at + 2..).unwrap_or_default();
+    }
+    (count + quotes(json)).is_multiple_of(2)
+}
+
 fn push_last(out: &mut String, json: &str, levels: usize) {
     if levels > 0
         && json.starts_with('{')
@@ -254,6 +287,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn nested_duplicates_are_found_next_to_text_with_brackets() {
+        for (json, deduplicated) in [
+            (r#"{"a":"{","b":{"x":1,"x":2},"c":"}"}"#, r#"{"a":"{","b":{"x":2},"c":"}"}"#),
+            (r#"{"a":"\\","b":[{"x":1,"x":2}]}"#, r#"{"a":"\\","b":[{"x":2}]}"#),
+            (r#"{"a":"\"{","b":[{"x":1,"x":2}]}"#, r#"{"a":"\"{","b":[{"x":2}]}"#),
+            (r#"{"a":{},"b":[{"x":1,"x":2}],"c":"x"}"#, r#"{"a":{},"b":[{"x":2}],"c":"x"}"#),
+        ] {
+            assert_eq!(keep_last_nested_duplicates(json), deduplicated, "{json}");
+        }
+        for json in ["", "{", "1", "null", "{}", r#"{"a":"{","b":"}"}"#, r#"{"a":"}","b":"{"}"#] {
+            assert_eq!(keep_last_nested_duplicates(json), json);
+        }
+    }
+
     /// A value whose objects have few distinct names.
     fn any_json() -> impl Strategy<Value = String> {
         let leaf = prop_oneof![Just("1.10".to_owned()), Just(r#""a\":{""#.to_owned())];
@@ -278,6 +326,20 @@ mod tests {
             prop_assert_eq!(duplicate_name(&deduplicated), None);
             let read = |json: &str| serde_json::from_str::<Value>(json).unwrap();
             prop_assert_eq!(read(&deduplicated), read(&json));
+        }
+
+        #[test]
+        fn nested_duplicates_are_removed_as_all_are(
+            values in prop::collection::vec(any_json(), 0..5),
+            text in "[\"{}:,\\\\é]{0,6}",
+        ) {
+            let text = serde_json::to_string(&text).unwrap();
+            let fields = values.iter().zip('a'..);
+            let mut fields: Vec<String> =
+                fields.map(|(value, name)| format!("\"{name}\":{value}")).collect();
+            fields.insert(fields.len() / 2, format!("{text}:{text}"));
+            let json = format!("{{{}}}", fields.join(","));
+            prop_assert_eq!(keep_last_nested_duplicates(&json), keep_last_duplicates(&json));
         }
     }
 }

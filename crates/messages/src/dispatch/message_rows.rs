@@ -6,10 +6,13 @@ use uuid::Uuid;
 
 use super::part_rows::Part;
 use super::state::RowState;
-use super::uncertain_rows::LOST_WORKER;
 use gateway::workspaces::Channel;
 use runtime::outbound::stored_text;
 use store::{StoreError, Tx, execute, from_row, insert_rows, on, to_json};
+
+/// The reason of messages whose last worker may have sent them without storing their outcome.
+pub(super) const LOST_WORKER: &str =
+    "its worker was lost or stopped: the message may have been sent";
 
 /// A message to store.
 #[derive(Clone, Debug)]

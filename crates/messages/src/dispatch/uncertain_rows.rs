@@ -7,12 +7,8 @@
 
 use uuid::Uuid;
 
-use super::message_rows::lock_unsettled;
+use super::message_rows::{LOST_WORKER, lock_unsettled};
 use store::{StoreError, Tx, execute};
-
-/// The reason of messages whose last worker may have sent them without storing their outcome.
-pub(super) const LOST_WORKER: &str =
-    "its worker was lost or stopped: the message may have been sent";
 
 /// Whether a message may have been sent, as a condition on its row. [`LOST_WORKER`] alone is the
 /// mark in rows that are older than the column. Outcomes that 0.2.0 stores leave the column as it

@@ -1,8 +1,26 @@
 //! The SQL of records of erased users.
 
+use sha2::{Digest as _, Sha256};
+
 use log::message_ids::ID_RETENTION_MS;
 use runtime::topics;
 use store::{StoreError, Tx, execute, fetch_listed, on};
+
+/// A name with which a user can be created again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    ExternalId,
+    Email,
+}
+
+/// The stored record of an erased name: a hash, so that the name is not readable.
+pub fn name_hash(name: Name, value: &str) -> [u8; 32] {
+    let kind = match name {
+        Name::ExternalId => 1,
+        Name::Email => 2,
+    };
+    Sha256::new().chain_update([kind]).chain_update(value).finalize().into()
+}
 
 /// Stores that the user of an identifier was erased at a time (milliseconds since the epoch).
 pub async fn add(

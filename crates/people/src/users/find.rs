@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::users::activity::{Activity, ActivityError};
+use crate::users::erased_rows::{self, Name, name_hash};
 use crate::users::profile::{Field, Profile};
 use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
-use crate::users::{activity_rows, erased_rows, merged_rows, optout_rows, record, service_id};
+use crate::users::{activity_rows, merged_rows, optout_rows, record, service_id};
 use gateway::workspaces::Workspace;
 use kit::clock::Clock;
 use kit::retry::Retry;
@@ -79,7 +79,19 @@ fn texts(ids: &[Uuid]) -> String {
 
 impl Retry for FindError {
     fn can_retry(&self) -> bool {
-        matches!(self, Self::Store(error) if error.can_retry())
+        match self {
+            Self::Activity(_, error) => error.can_retry(),
+            Self::Store(error) => error.can_retry(),
+            _ => false,
+        }
+    }
+
+    fn needs_newer_version(&self) -> bool {
+        match self {
+            Self::Activity(_, error) => error.needs_newer_version(),
+            Self::Store(error) => error.needs_newer_version(),
+            _ => false,
+        }
     }
 }
 
@@ -112,13 +124,6 @@ pub async fn show<'a>(
 /// The user with this external_id, otherwise this service_id, otherwise this email.
 pub async fn identify(tx: &mut Tx, workspace: i32, id: &str) -> Result<Uuid, FindError> {
     Ok(find(tx, workspace, UserRef::Text(id), For::ReadingKeys).await?.service_id)
-}
-
-/// A name with which a user can be created again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Name {
-    ExternalId,
-    Email,
 }
 
 /// The names with which `user` can be created again; `id` if it is unknown. A service_id is no such
@@ -181,15 +186,6 @@ pub async fn erase(
         Some(user) => merged_rows::delete_merged(tx, workspace, user.service_id).await,
         None => Ok(()),
     }
-}
-
-/// The stored record of an erased name: a hash, so that the name is not readable.
-pub fn name_hash(name: Name, value: &str) -> [u8; 32] {
-    let kind = match name {
-        Name::ExternalId => 1,
-        Name::Email => 2,
-    };
-    Sha256::new().chain_update([kind]).chain_update(value).finalize().into()
 }
 
 pub(crate) async fn remove_identifiers(

@@ -10,7 +10,7 @@ use sqlx::Postgres;
 use uuid::Uuid;
 
 use super::rows::Kind;
-use crate::users::find::Name;
+use crate::users::erased_rows::Name;
 use store::{OpenTransaction, StoreError, Tx};
 
 /// The kind of identifiers that emails have; it is used only for locks.

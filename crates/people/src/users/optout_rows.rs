@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use store::{StoreError, Tx, fetch_listed, insert_rows};
 
-use super::find::{Name, name_hash};
+use super::erased_rows::{Name, name_hash};
 
 /// The class of the addresses' advisory locks in PostgreSQL.
 const LOCK_CLASS: i32 = 0x6f70_746f;

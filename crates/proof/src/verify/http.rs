@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 use reqwest::StatusCode;
 use serde::Deserialize;
 use url::Url;
 
-use super::source::Chunks;
 use crate::manifest::{ARCHIVE_SUFFIX, CHECKSUMS_SUFFIX, MANIFEST_SUFFIX, SIGNATURE_SUFFIX};
 use kit::errors::with_causes;
 use kit::retry::Retry;
@@ -34,6 +35,9 @@ const MAX_ERROR: usize = 64 << 10;
 
 /// Maximum characters of an error that is not from a gateway, such as the page of a proxy.
 const MAX_OTHER_ERROR: usize = 500;
+
+/// The pieces of an object.
+pub(super) type Chunks = BoxStream<'static, std::io::Result<Bytes>>;
 
 /// Why a gateway's response cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -4,11 +4,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use bytes::{Buf as _, Bytes};
-use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 use tokio::runtime::Handle;
 
-use super::http;
+use super::http::{self, Chunks};
 pub use super::http::{ExportAddress, HttpError};
 use crate::manifest::{ARCHIVE_SUFFIX, MANIFEST_SUFFIX};
 use kit::retry::Retry;
@@ -38,15 +37,22 @@ pub enum SourceError {
 impl Retry for SourceError {
     fn can_retry(&self) -> bool {
         match self {
-            Self::Read { .. } | Self::TooLarge(_) => false,
+            Self::Read { error, .. } => can_retry_read(error),
+            Self::TooLarge(_) => false,
             Self::Objects(error) => error.can_retry(),
             Self::Http { error, .. } => error.can_retry(),
         }
     }
 }
 
-/// The pieces of an object.
-pub(super) type Chunks = BoxStream<'static, io::Result<Bytes>>;
+/// Whether a stream from an object storage or a gateway failed for a reason that may pass.
+fn can_retry_read(error: &io::Error) -> bool {
+    let Some(cause) = error.get_ref() else { return false };
+    match cause.downcast_ref::<ObjectError>() {
+        Some(error) => error.can_retry(),
+        None => cause.is::<reqwest::Error>(),
+    }
+}
 
 /// An object that is read by a thread.
 pub(super) type Reader = Box<dyn Read + Send>;

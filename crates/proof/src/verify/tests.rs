@@ -2,20 +2,22 @@
 
 pub(super) mod files;
 
-use std::fs;
 use std::path::PathBuf;
+use std::{fs, io};
 
 use jiff::civil::date;
 use kit::sshsig::{AllowedSigner, AllowedSigners, PrivateKey};
+use reqwest::StatusCode;
 use uuid::Uuid;
 
-use super::source::ExportAddress;
+use super::source::{ExportAddress, HttpError};
 use super::*;
 use crate::manifest::{
     Counts, Entry, ExportAudience, FORMAT_VERSION, File, Position, RecordSchema, UserRange,
 };
 use files::{gzip_file, zip_file};
 use gateway::workspaces::signing;
+use objects::ObjectError;
 use people::users::service_id;
 
 const PREFIX: &str = "9d2261c4-4cf3-44b0-909b-455baf540288-1795249898";
@@ -424,4 +426,19 @@ fn the_addresses_of_an_export_differ_in_their_last_segment() {
     for other in ["https://example.com/", "https://example.com/users/export/p-1", base] {
         assert!(url(other).is_none(), "{other}");
     }
+}
+
+#[test]
+fn a_check_can_be_repeated_if_its_cause_may_pass() {
+    let unknown_keys = |status| {
+        let (host, message) = ("example.com".to_owned(), String::new());
+        VerifyError::from(TrustError::from(HttpError::Refused { host, status, message }))
+    };
+    assert!(unknown_keys(StatusCode::SERVICE_UNAVAILABLE).can_retry());
+    assert!(!unknown_keys(StatusCode::FORBIDDEN).can_retry());
+    let unread =
+        |error: io::Error| VerifyError::from(SourceError::Read { name: "a".into(), error });
+    assert!(unread(io::Error::other(ObjectError::Unavailable("it is busy".into()))).can_retry());
+    assert!(!unread(io::Error::other(ObjectError::Refused("no access".into()))).can_retry());
+    assert!(!unread(io::ErrorKind::PermissionDenied.into()).can_retry());
 }

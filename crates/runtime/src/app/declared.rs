@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::TryFutureExt as _;
+
 use kit::retry::Retry as _;
 use store::StoreError;
 use store::cache::{Cache, CacheSettings};
@@ -39,11 +41,14 @@ impl<T: Send + Sync + 'static> WorkspaceCache<T> {
 
     /// The declaration of `workspace`, which `read` reads from the store if it is missing or too
     /// old.
-    pub async fn get(
+    pub fn get<R>(
         &self,
         workspace: i32,
-        read: impl Future<Output = Result<T, StoreError>> + Send + 'static,
-    ) -> Result<Arc<T>, StoreError> {
-        self.0.get(workspace, read).await.map_err(StoreError::Shared)
+        read: R,
+    ) -> impl Future<Output = Result<Arc<T>, StoreError>>
+    where
+        R: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        self.0.get(workspace, read).map_err(StoreError::Shared)
     }
 }

@@ -12,6 +12,7 @@ use super::lines;
 use super::metrics::recorder::render_in_own_recorder;
 use crate::app::App;
 use crate::worker::Role;
+use store::Store;
 use store::pools::PoolStatus;
 
 /// What a process is for.
@@ -60,12 +61,7 @@ impl Process {
             }
             emit_usage();
             emit_cores(app);
-            app.store.pools().into_iter().for_each(emit_pool);
-            if app.store.is_postgres() {
-                app.reserved.store.pools().into_iter().for_each(emit_pool);
-                app.claims.store.pools().into_iter().for_each(emit_pool);
-            }
-            app.console.store.pools().into_iter().for_each(emit_pool);
+            app.stores().into_iter().flat_map(Store::pools).for_each(emit_pool);
             if self.accepts_requests() {
                 emit_requests(app);
             }

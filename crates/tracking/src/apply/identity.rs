@@ -20,12 +20,12 @@ use super::identifier_set::compared;
 use super::identity_rows::{self, Found};
 use super::{ApplyError, Dropped};
 use kit::clock::format_time;
-use people::users::find::{self, Name};
+use people::users::erased_rows::{self, Name, name_hash};
 use people::users::identifier::{Identifier, UserAlias};
 use people::users::profile::{Alias, Field, MAX_BYTES, Profile};
 use people::users::rows::{self, For, Kind, StoredUser};
 use people::users::service_id::{self, Generator};
-use people::users::{erased_rows, keys, merged_rows, name_locks, token_rows};
+use people::users::{find, keys, merged_rows, name_locks, token_rows};
 use store::{StoreError, Tx};
 
 /// Removes a user's data in the domains that tracking does not know.
@@ -343,7 +343,7 @@ impl Identities<'_> {
         id: &str,
         received_at: i64,
     ) -> Result<Option<i64>, ApplyError> {
-        let hashes = [find::name_hash(Name::ExternalId, id)];
+        let hashes = [name_hash(Name::ExternalId, id)];
         let erased = erased_rows::find(self.tx, self.workspace, &hashes).await?;
         Ok(erased.first().map(|(_, at)| *at).filter(|at| *at >= received_at))
     }

@@ -25,7 +25,7 @@ use super::opt_outs::OptOuts;
 use super::tally::Dropped;
 use kit::clock::format_time;
 use people::users::consent::Consent;
-use people::users::find::Name;
+use people::users::erased_rows::Name;
 use people::users::identifier::Identifier;
 use people::users::profile::{Alias, Field, Profile};
 use people::users::rows::{self, Kind, StoredUser};

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 
-on_both!(of_a_message_only_the_parts_that_fail_are_buried, oversized_batches_are_split,);
+on_both!(only_the_failing_parts_of_a_message_are_buried, oversized_batches_are_split,);
 
 /// Retries a dead letter, with an entry in the audit log.
 pub async fn retry_buried(
@@ -18,7 +18,7 @@ pub async fn retry_buried(
     dead_letters::retry(store, handler, id, &entry).await
 }
 
-async fn of_a_message_only_the_parts_that_fail_are_buried(test_log: TestLog) {
+async fn only_the_failing_parts_of_a_message_are_buried(test_log: TestLog) {
     let installation = prepared(test_log).await;
     let (store, log) = installation.open().await;
     let mut messages = tracked(0, 0, 6);

@@ -5,13 +5,14 @@ use std::borrow::Cow;
 use maud::{Markup, html};
 use serde_json::value::RawValue;
 
-use super::record::Shown;
 use crate::page::Page;
 use console_frame::parts::{self, Look, Tone, json_text, json_value};
+use gateway::workspaces::ControlGroup;
 use kit::clock::parse_time;
 use kit::json::{self, JsonFields};
 use people::users::consent::{Consent, Topic, UNSUBSCRIBED};
 use people::users::profile::{Field, Profile};
+use people::users::rows::StoredUser;
 use people::users::service_id;
 
 /// Identifiers, apps, devices and groups of each kind that a page lists.
@@ -41,6 +42,12 @@ const ABOUT: [(&str, Field); 17] = [
     ("Last session", Field::DateOfLastSession),
     ("Uninstalled", Field::UninstalledAt),
 ];
+
+/// A user, as the page shows it.
+pub(super) struct Shown {
+    pub user: StoredUser,
+    pub control_group: Option<ControlGroup>,
+}
 
 /// Who the user is, and which messages the user gets.
 pub fn side(page: &Page, shown: &Shown, profile: &Profile) -> Markup {

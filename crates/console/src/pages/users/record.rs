@@ -8,6 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::activity::{self, ActivityView};
+use super::profile::Shown;
 use super::{
     Identified, Tab, UserPath, checked_id, head, identify, merged_page, nobody_page, profile,
     record_view,
@@ -17,25 +18,18 @@ use console_frame::error::PageError;
 use console_frame::parts::{self, Tone};
 use console_frame::rights::Right;
 use console_frame::shell::{post, workspace_command};
-use gateway::paging;
-use gateway::workspaces::{self, ControlGroup};
+use gateway::{paging, workspaces};
 use people::users::activity::timeline::Key;
 use people::users::activity::{Activity, ActivityError};
 use people::users::activity_rows;
 use people::users::profile::Profile;
-use people::users::rows::{For, StoredUser};
+use people::users::rows::For;
 
 /// Which activity a page has.
 #[derive(Debug, Default, Deserialize)]
 pub struct RecordQuery {
     /// Only what is older than the entry with this key.
     after: Option<String>,
-}
-
-/// A user, as the page shows it.
-pub(super) struct Shown {
-    pub user: StoredUser,
-    pub control_group: Option<ControlGroup>,
 }
 
 /// `GET /w/{workspace}/users/{id}`.

@@ -82,20 +82,19 @@ async fn insert_in_workspace(
 
 type CardColumns = (Uuid, Uuid, Option<Uuid>, Option<String>, i64, i64, String);
 
-/// A user's cards that have not expired, the latest first.
+/// A user's cards, the latest first; also those that have expired, until they are deleted.
 pub async fn list_for_user(
     tx: &mut Tx,
     workspace: i32,
     service_id: Uuid,
-    now: i64,
 ) -> Result<Vec<Card>, StoreError> {
     let rows: Vec<CardColumns> = on!(tx, c => sqlx::query_as(
         "SELECT id, dispatch_id, campaign_id, variation_id, created_at, expires_at, card
          FROM content_cards
-         WHERE workspace_id = $1 AND service_id = $2 AND expires_at > $3
+         WHERE workspace_id = $1 AND service_id = $2
          ORDER BY created_at DESC, id",
     )
-    .bind(workspace).bind(service_id).bind(now).fetch_all(c).await?);
+    .bind(workspace).bind(service_id).fetch_all(c).await?);
     let read = |(id, dispatch_id, campaign_id, variation, created_at, expires_at, card)| {
         Ok(Card {
             id,

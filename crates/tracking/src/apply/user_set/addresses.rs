@@ -12,7 +12,7 @@ use super::super::opt_outs::OptOuts;
 use super::{ExternalIdOwner, UserIndex, UserSet};
 use kit::clock::format_time;
 use people::users::consent::{Consent, Topic, UNSUBSCRIBED};
-use people::users::find::Name;
+use people::users::erased_rows::Name;
 use people::users::identifier::Identifier;
 use people::users::profile::Field;
 use people::users::{optout_rows, rows};

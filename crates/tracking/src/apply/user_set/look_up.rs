@@ -10,12 +10,12 @@ use super::super::identifier_set::IdentifierSet;
 use super::super::opt_outs::OptOuts;
 use super::{ExternalIdOwner, UserSet};
 use kit::fail_point;
-use people::users::find::{Name, name_hash};
+use people::users::erased_rows::{self, Name, name_hash};
 use people::users::profile::Alias;
 use people::users::rows::{self, For, Kind};
 use people::users::service_id::Generator;
 use people::users::tokens::Registrations;
-use people::users::{erased_rows, large_rows, merged_rows, name_locks};
+use people::users::{large_rows, merged_rows, name_locks};
 use store::{ByteBudget, Tx};
 
 impl<'a> UserSet<'a> {
