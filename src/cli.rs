@@ -300,8 +300,8 @@ impl PageArguments {
         self.print_page(objects, headers, self.rest(all, &id)?, id, row)
     }
 
-    /// The rows after the last one of the previous page, of a list that was read completely. Remove
-    /// what the page does not show afterwards: the last row may have become such a row.
+    /// The rows after the last one of the previous page, of a list that was read completely. Filter
+    /// the rows after this call: the last row of the previous page may no longer match.
     fn rest<'a, T>(&self, all: &'a [T], id: impl Fn(&T) -> String) -> CommandResult<&'a [T]> {
         let Some(after) = &self.after else { return Ok(all) };
         let last = all.iter().position(|row| id(row) == *after);

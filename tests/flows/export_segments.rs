@@ -124,8 +124,8 @@ async fn an_audience_and_all_users_are_exported() {
         segments.as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
     assert_eq!(names_of, ["All users", "Gold"]);
     let all = json!({ "segment_id": segments[0]["id"], "fields_to_export": ["external_id"] });
-    let (prefix, url) = accepted(&api, &all).await;
-    api.done(&prefix).await;
+    let (of_segment, url) = accepted(&api, &all).await;
+    api.done(&of_segment).await;
     assert_eq!(downloaded(&api, &url.unwrap()).await, names(0..USERS));
 
     let few = json!({ "custom_attribute": {
@@ -134,10 +134,26 @@ async fn an_audience_and_all_users_are_exported() {
     let body = json!({
         "audience": audience, "fields_to_export": ["external_id"], "users_per_file": 25,
     });
-    let (prefix, url) = accepted(&api, &body).await;
-    let status = api.done(&prefix).await;
+    let (connected, url) = accepted(&api, &body).await;
+    let status = api.done(&connected).await;
     assert_eq!((&status["audience"], &status["files"]["done"]), (&json!("connected"), &json!(3)));
     assert_eq!(downloaded(&api, &url.unwrap()).await, names((0..700).step_by(10)));
+
+    let of_group = api.export(&json!({ "fields_to_export": ["external_id"] })).await.prefix;
+    for (permission, listed) in
+        [(PERMISSIONS[0], &[&of_group][..]), (PERMISSIONS[1], &[&connected, &of_segment])]
+    {
+        let create = ["key", "create", "--name", permission, "--permission", permission];
+        let limited = Api::new(fleet.base(), fleet.run(&create).await.trim());
+        let page = limited.get("/users/export").await.body;
+        let prefixes: Vec<&Value> = page["exports"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|export| &export["object_prefix"])
+            .collect();
+        assert_eq!(prefixes, listed, "{permission}");
+    }
 
     let nobody = json!({
         "audience": { "custom_attribute": {

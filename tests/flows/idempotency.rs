@@ -284,6 +284,13 @@ async fn claims_of_another_version_are_not_taken_over(world: World) {
     for _ in 0..2 {
         refused(409, "conflict", &call(app, Some(key("k")), &body).await);
     }
+    let rejects = |_: &JsonText, _| Err(ApiError::Invalid("not valid for this version".into()));
+    let body = body.to_string().into();
+    let repeat = idempotency::append_derived::<()>(app, Some(key("k")), body, rejects).await;
+    assert!(
+        matches!(repeat, Err(ApiError::Conflict(_))),
+        "400 would promise that nothing was done"
+    );
     assert_eq!(world.messages(4).await.len(), 4, "those of the first");
 }
 

@@ -160,7 +160,7 @@ async fn respond(
     fields: &Map<String, Value>,
     request: ReadRequest,
 ) -> Result<Response, ApiError> {
-    // A dry run does not use its key, even if it is invalid.
+    // A dry run never uses its key, even if the body is invalid.
     if fields.get("dry_run") == Some(&Value::Bool(true)) {
         let (users, options) = request?;
         let estimate = dry_run::run(app, caller.workspace.id, users, options).await?;

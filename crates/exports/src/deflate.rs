@@ -20,6 +20,9 @@ const BLOCK: usize = 1 << 20;
 
 const LEVEL: u8 = 1;
 
+/// Buffers and compressors of each kind that wait for their next file.
+const MAX_IDLE: usize = 4;
+
 /// Capacity after the deflate data for what follows it in a file, such as a ZIP's directory.
 const TRAILER: usize = 512;
 
@@ -42,6 +45,13 @@ impl Recycled {
             *shared = Arc::downgrade(&recycled);
             recycled
         })
+    }
+}
+
+fn keep<T>(idle: &Mutex<Vec<T>>, value: T) {
+    let mut idle = idle.lock();
+    if idle.len() < MAX_IDLE {
+        idle.push(value);
     }
 }
 
@@ -134,7 +144,7 @@ impl Deflater {
             None => WholeCompressor::new()?,
         };
         let bytes = compressor.deflate(&self.raw, self.header);
-        self.recycled.whole.lock().push(compressor);
+        keep(&self.recycled.whole, compressor);
         bytes
     }
 
@@ -168,7 +178,7 @@ impl Drop for Deflater {
         // A stream may have made it larger.
         if raw.capacity() <= WHOLE {
             raw.clear();
-            self.recycled.raw.lock().push(raw);
+            keep(&self.recycled.raw, raw);
         }
     }
 }
@@ -188,16 +198,24 @@ impl WholeCompressor {
     }
 
     fn deflate(&mut self, raw: &[u8], header: usize) -> Option<Vec<u8>> {
-        let bound = self.compressor.deflate_compress_bound(raw.len());
+        let bound = header + self.compressor.deflate_compress_bound(raw.len());
         if self.out.len() < bound {
             // Not both at the same time.
             self.out = Vec::new();
             self.out = vec![0; bound.next_multiple_of(BLOCK)];
         }
-        let length = self.compressor.deflate_compress(raw, &mut self.out).ok()?;
-        let mut bytes = Vec::with_capacity(header + length + TRAILER);
-        bytes.resize(header, 0);
-        bytes.extend_from_slice(&self.out[..length]);
+        self.out[..header].fill(0);
+        let length = self.compressor.deflate_compress(raw, &mut self.out[header..]).ok()?;
+        let end = header + length;
+        if length > raw.len() / 2 {
+            // A copy would need more memory than is reserved.
+            let mut bytes = std::mem::take(&mut self.out);
+            bytes.truncate(end);
+            bytes.shrink_to(end + TRAILER);
+            return Some(bytes);
+        }
+        let mut bytes = Vec::with_capacity(end + TRAILER);
+        bytes.extend_from_slice(&self.out[..end]);
         Some(bytes)
     }
 }

@@ -1,5 +1,5 @@
-//! The exports of all workspaces, for the operator: with what the customer's status does not show,
-//! and marks for those that need a look (docs/runbooks/export-slow.md).
+//! Which exports a list has, and the operator's list over all workspaces: with what the customer's
+//! status does not show, and marks for those that need a look (docs/runbooks/export-slow.md).
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;

@@ -174,7 +174,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Array<'a> {
 }
 
 /// Parses a body without side effects: the result depends only on the body and the time. Fully
-/// rejected requests are counted here, because they end here.
+/// rejected requests are counted here, also if the key then has another response.
 pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
     // An object with duplicate fields is rejected alone.
     let Body { attributes, events, purchases } = body.parse(&Kind::ALL.map(Kind::name))?;

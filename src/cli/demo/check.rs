@@ -56,7 +56,7 @@ pub fn archive(archive: &Path, records: &Path, object_prefix: &str) -> CommandRe
 }
 
 fn fields(line: &str) -> CommandResult<JsonFields<'_>> {
-    Ok(json::fields(line, json::MAX_JSON_FIELDS)?)
+    Ok(json::unique_fields(line, json::MAX_JSON_FIELDS)?)
 }
 
 fn service_id<'l>(record: &JsonFields<'l>) -> CommandResult<&'l str> {
@@ -107,5 +107,6 @@ mod tests {
         for exported in [r#"{"x":2}"#, "{}", r#"{"x":1,"more":1}"#, r#"{"x":null}"#] {
             assert!(differ(r#"{"x":1}"#, exported).is_some(), "{exported}");
         }
+        assert!(fields(r#"{"x":1,"x":1}"#).is_err());
     }
 }

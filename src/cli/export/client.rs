@@ -345,7 +345,7 @@ impl Client {
             let page = self.page(filters, limit, cursor.as_deref()).await?;
             match page.position(prefix) {
                 Some(index) if index + 1 == limit => return Ok(page.next_cursor),
-                // Once more, so that the page ends with the export.
+                // Requests the page again, so that it ends with the export.
                 Some(index) => limit = index + 1,
                 None => {
                     let Some(next) = page.next_cursor else { return Ok(None) };

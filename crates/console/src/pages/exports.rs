@@ -167,7 +167,7 @@ pub struct ExportList {
     names: AudienceNames,
 }
 
-/// The workspace, the selection as it is in the query, and the export before the first one.
+/// The workspace, the selection as it is in the query, and the position before the first export.
 type ListKey = (i32, Option<(&'static str, &'static str)>, Option<ListPosition>);
 
 /// The lists that open pages read together.

@@ -34,8 +34,9 @@ pub struct Derived<T> {
     pub outcome: T,
 }
 
-/// Appends the messages of a request that depends on nothing but its body and its receipt, and
-/// returns the response with the outcome. With a key, the stored response is returned without one.
+/// Appends the messages of a request that are derived from its body and its receipt without the
+/// store, and returns the response with the outcome. With a key, the stored response is returned
+/// without one.
 ///
 /// A small request stores its claim without a look-up before: most keys are new, so this saves a
 /// statement. The key still comes first: its errors and its response precede an error of the body.
@@ -68,7 +69,7 @@ pub async fn append_derived<T>(
             }
         }
     }
-    let Derived { messages, response, outcome } = derived?;
+    let Derived { messages, response, outcome } = derived.map_err(|error| turn.rejected(error))?;
     let response = turn.append_with(MessageIds::ByPosition, claimed, messages, response).await?;
     Ok((response, Some(outcome)))
 }
