@@ -297,11 +297,26 @@ impl PageArguments {
         id: impl Fn(&T) -> String,
         row: impl Fn(&T) -> [table::Cell; N],
     ) -> CommandResult {
-        self.print_page(objects, headers, self.rest(all, &id)?, id, row)
+        self.print_shown(objects, headers, all, |_| true, id, row)
     }
 
-    /// The rows after the last one of the previous page, of a list that was read completely. Filter
-    /// the rows after this call: the last row of the previous page may no longer match.
+    /// Prints the page of a list that was read completely, of which only some rows are shown. The
+    /// last row of the previous page may no longer be one of these.
+    fn print_shown<T: Serialize, const N: usize>(
+        &self,
+        objects: &str,
+        headers: [&str; N],
+        all: &[T],
+        is_shown: impl Fn(&T) -> bool,
+        id: impl Fn(&T) -> String,
+        row: impl Fn(&T) -> [table::Cell; N],
+    ) -> CommandResult {
+        let rest = self.rest(all, &id)?.iter();
+        let shown: Vec<&T> = rest.filter(|row| is_shown(row)).collect();
+        self.print_page(objects, headers, &shown, |shown| id(shown), |shown| row(shown))
+    }
+
+    /// The rows after the last one of the previous page, of a list that was read completely.
     fn rest<'a, T>(&self, all: &'a [T], id: impl Fn(&T) -> String) -> CommandResult<&'a [T]> {
         let Some(after) = &self.after else { return Ok(all) };
         let last = all.iter().position(|row| id(row) == *after);

@@ -25,12 +25,11 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let (workspace, user) = user.find(&mut tx).await?;
     let now = claims::now(&mut tx).await?;
-    let stored = cards::list_for_user(&mut tx, workspace, user).await?;
+    let cards = cards::list_for_user(&mut tx, workspace, user).await?;
     tx.commit().await?;
     let headers = ["ID", "CREATED", "EXPIRES", "TITLE"];
-    let rest = page.rest(&stored, |card| card.id.to_string())?.iter();
-    let shown: Vec<&Card> = rest.filter(|card| card.expires_at > now).collect();
-    page.print_page("cards", headers, &shown, |card| card.id.to_string(), |card| row(card))
+    let is_shown = |card: &Card| card.expires_at > now;
+    page.print_shown("cards", headers, &cards, is_shown, |card| card.id.to_string(), row)
 }
 
 fn row(card: &Card) -> [Cell; 4] {

@@ -48,6 +48,7 @@ impl Recycled {
     }
 }
 
+/// Keeps it for a later file, unless enough wait.
 fn keep<T>(idle: &Mutex<Vec<T>>, value: T) {
     let mut idle = idle.lock();
     if idle.len() < MAX_IDLE {

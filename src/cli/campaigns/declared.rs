@@ -66,11 +66,10 @@ pub async fn list(app: &App, arguments: List) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let workspace = workspace.find(&mut tx).await?;
     let campaigns = campaigns::stored(&mut tx, workspace.id).await?;
-    let rest = page.rest(&campaigns, |campaign| campaign.id.to_string())?.iter();
-    let shown: Vec<&Campaign> = rest.filter(|campaign| archived || !campaign.archived).collect();
     let headers = ["ID", "TYPE", "STATE", "CHANNELS", "NAME"];
-    let id = |campaign: &&Campaign| campaign.id.to_string();
-    page.print_page("campaigns or Canvases", headers, &shown, id, |campaign| row(campaign))
+    let is_shown = |campaign: &Campaign| archived || !campaign.archived;
+    let id = |campaign: &Campaign| campaign.id.to_string();
+    page.print_shown("campaigns or Canvases", headers, &campaigns, is_shown, id, row)
 }
 
 fn row(campaign: &Campaign) -> [table::Cell; 5] {

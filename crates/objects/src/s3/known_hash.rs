@@ -13,7 +13,7 @@ pub(super) struct KnownHash(String);
 
 impl KnownHash {
     pub fn new(sha256: &[u8; 32]) -> Self {
-        Self(sha256.iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(hex::encode(sha256))
     }
 }
 
