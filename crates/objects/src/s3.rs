@@ -65,6 +65,8 @@ pub struct S3 {
     endpoint: Option<String>,
     /// The KMS key that encrypts every written object; without it, the bucket's default decides.
     kms_key: Option<String>,
+    /// The credentials are the machine's own, which renews temporary ones.
+    renews_credentials: bool,
     sizes: Sizes,
 }
 
@@ -147,6 +149,7 @@ impl S3 {
             region,
             endpoint: settings.endpoint.clone(),
             kms_key: settings.sse_kms_key_id.clone(),
+            renews_credentials: keys.is_none(),
             sizes,
         })
     }
@@ -240,8 +243,11 @@ impl S3 {
     async fn fetch_head(&self, path: &str) -> Result<Option<FoundObject>, ObjectError> {
         let request = self.client.head_object().bucket(&self.bucket).key(self.full(path));
         let response = match self.call("HeadObject", path, request.send()).await {
-            Err(failure) if failure.is_not_found() => return Ok(None),
-            result => result?,
+            Ok(response) => response,
+            Err(failure) => match self.head_error(path, failure).await {
+                ObjectError::NotFound(_) => return Ok(None),
+                error => return Err(error),
+            },
         };
         let size = u64::try_from(response.content_length().unwrap_or_default()).unwrap_or_default();
         let metadata = response.metadata().into_iter().flatten();

@@ -162,6 +162,29 @@ async fn a_success_that_is_garbled_or_holds_an_error_may_pass() {
     assert!(error.can_retry(), "{error:?}");
 }
 
+/// The response to a HEAD has no body, and so no code.
+#[tokio::test]
+async fn a_rejected_look_up_is_retried_if_its_cause_may_pass() {
+    let full: ChooseFault = |method, _| {
+        let error = "<Error><Code>QuotaExceeded</Code></Error>";
+        [Method::HEAD, Method::GET].contains(method).then_some(ProxyFault::Respond(403, error))
+    };
+    // As if the cause had passed before the second request.
+    let passed: ChooseFault =
+        |method, _| (method == Method::HEAD).then_some(ProxyFault::Respond(403, ""));
+    for fault in [full, passed] {
+        let [(s3, _http_proxy, _place), _] = behind(fault).await;
+        let key = key("file");
+        let write = async || {
+            let (body, result) = (Bytes::from_static(b"x"), PartResult::default());
+            write_once(&s3, &key, "application/zip", body, result).await
+        };
+        write().await.unwrap();
+        let error = write().await.unwrap_err();
+        assert!(matches!(error, ExportError::Own(_)) && error.can_retry(), "{error:?}");
+    }
+}
+
 /// Some stores support the condition in PutObject only.
 #[tokio::test]
 async fn stores_without_conditional_uploads_in_parts_are_reported() {

@@ -1,6 +1,5 @@
 //! The bucket is down, lies, fails, has no room, or refuses its credentials.
 
-use axum::http::Method;
 use serde_json::json;
 
 use super::{BROKEN_WAYS, SLOW, Scene, endure};
@@ -18,18 +17,14 @@ struct Answers {
 }
 
 macro_rules! answer {
-    ($status:literal, $code:literal) => {
-        answer!($status, $code, |_| true)
-    };
-    ($status:literal, $code:literal, $concerns:expr) => {{
-        let play: ChooseFault = |method, _| {
-            let concerns: fn(&Method) -> bool = $concerns;
+    ($status:literal, $code:literal) => {{
+        let play: ChooseFault = |_, _| {
             let body = concat!(
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>",
                 $code,
                 "</Code><Message>as told</Message></Error>"
             );
-            concerns(method).then_some(ProxyFault::Respond($status, body))
+            Some(ProxyFault::Respond($status, body))
         };
         play
     }};
@@ -41,8 +36,7 @@ const S3: Answers = Answers {
         ("SlowDown", answer!(503, "SlowDown")),
         // As MinIO and Ceph say it; AWS has always room.
         ("XMinioStorageFull", answer!(507, "XMinioStorageFull")),
-        // A quota concerns writes only. A HEAD with 403 has no body that could name the reason.
-        ("QuotaExceeded", answer!(403, "QuotaExceeded", |method| method == Method::PUT)),
+        ("QuotaExceeded", answer!(403, "QuotaExceeded")),
     ],
     refusing: answer!(403, "InvalidAccessKeyId"),
     told: "does not know the access_key_id",

@@ -1,6 +1,7 @@
 //! Describes failures of the SDK and rejections of the store.
 
 use aws_credential_types::provider::error::CredentialsError;
+use aws_runtime::retries::classifiers::{THROTTLING_ERRORS, TRANSIENT_ERRORS};
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use jiff::Timestamp;
 
@@ -55,6 +56,21 @@ impl S3 {
         }
     }
 
+    /// The error of a failed HEAD. The response to a rejected one has no body, so a GET asks for
+    /// the code, which decides whether a retry may help.
+    pub(super) async fn head_error(&self, path: &str, failure: Failure) -> ObjectError {
+        let (Some(status), ObjectError::Refused(_)) = (failure.status, &failure.error) else {
+            return failure.error;
+        };
+        match self.get(path).await {
+            // The body is not read.
+            Ok(_) => ObjectError::Unavailable(format!(
+                "{self}: HeadObject was rejected ({status}), but GetObject was not"
+            )),
+            Err(error) => error,
+        }
+    }
+
     /// The cause of a rejection, and how to fix it.
     fn refusal(&self, action: &str, path: &str, code: &str, answer: &Response) -> ObjectError {
         let (bucket, status) = (&self.bucket, answer.status().as_u16());
@@ -64,8 +80,8 @@ impl S3 {
         let refused = |text: String| ObjectError::Refused(format!("{self}: {text}"));
         match code {
             "NoSuchBucket" => refused(format!("the bucket {bucket} does not exist")),
-            "NoSuchUpload" => ObjectError::Unavailable(format!(
-                "{self}: the unfinished upload of {path} no longer exists"
+            "NoSuchUpload" | "InvalidPart" => ObjectError::Unavailable(format!(
+                "{self}: the unfinished upload of {path}, or a part of it, no longer exists"
             )),
             // The second is a code of versitygw.
             "InvalidAccessKeyId" | "XAdminUserNotFound" => {
@@ -73,6 +89,12 @@ impl S3 {
             }
             "SignatureDoesNotMatch" => {
                 refused("the secret_access_key does not belong to the access_key_id".into())
+            }
+            "ExpiredToken" | "TokenRefreshRequired" if self.renews_credentials => {
+                ObjectError::Unavailable(format!(
+                    "{self}: the credentials of this machine have expired ({code}): check what \
+                     renews them"
+                ))
             }
             "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired" => {
                 refused("the session_token has expired or is not valid: set a new one".into())
@@ -85,21 +107,17 @@ impl S3 {
             | "IllegalLocationConstraintException"
             | "IncorrectEndpoint" => refused(self.wrong_region(region)),
             "InvalidBucketName" => refused(format!("{bucket} is not a valid bucket name")),
-            "SlowDown"
-            | "RequestTimeout"
-            | "OperationAborted"
-            | "ConditionalRequestConflict"
-            | "BadDigest"
-            | "IncompleteBody"
-            | "InternalError"
-            | "ServiceUnavailable" => {
+            // Codes of Ceph, versitygw, MinIO, Huawei OBS and Yandex; AWS has no quota.
+            "QuotaExceeded"
+            | "XMinioAdminBucketQuotaExceeded"
+            | "XMinioStorageFull"
+            | "InsufficientStorageSpace"
+            | "BucketMaxSizeExceeded"
+            | "CloudTotalAliveSizeQuotaExceed" => ObjectError::Unavailable(format!(
+                "{self}: storage is full ({code}): free some space, or raise the quota"
+            )),
+            _ if is_transient_code(code) => {
                 ObjectError::Unavailable(format!("{self}: {action} failed for now ({code})"))
-            }
-            // AWS never reports this; Ceph, versitygw and MinIO do.
-            "QuotaExceeded" | "XMinioAdminBucketQuotaExceeded" | "XMinioStorageFull" => {
-                ObjectError::Unavailable(format!(
-                    "{self}: storage is full ({code}): free some space, or raise the quota"
-                ))
             }
             _ if is_transient(status) => ObjectError::Unavailable(format!(
                 "{self}: {action} failed in the store ({status} {code})"
@@ -141,7 +159,11 @@ impl S3 {
             "KMS.KMSInvalidStateException" => {
                 format!("{key} cannot be used in its current state, such as pending deletion")
             }
-            "KMS.ThrottlingException" | "KMS.InternalException" | "KMS.KeyUnavailableException" => {
+            "KMS.ThrottlingException"
+            | "KMS.InternalException"
+            | "KMS.KMSInternalException"
+            | "KMS.DependencyTimeoutException"
+            | "KMS.KeyUnavailableException" => {
                 return Some(ObjectError::Unavailable(format!(
                     "{self}: {action} failed for now ({code})"
                 )));
@@ -168,6 +190,22 @@ impl S3 {
             None => format!("the bucket {bucket} is not in region {ours}, or not at this endpoint"),
         }
     }
+}
+
+/// Whether a request with this code may succeed later, whatever its status.
+fn is_transient_code(code: &str) -> bool {
+    THROTTLING_ERRORS.contains(&code)
+        || TRANSIENT_ERRORS.contains(&code)
+        || matches!(
+            code,
+            "OperationAborted"
+                | "ConditionalRequestConflict"
+                | "BadDigest"
+                | "XAmzContentSHA256Mismatch"
+                | "IncompleteBody"
+                | "InternalError"
+                | "ServiceUnavailable"
+        )
 }
 
 /// The permission of KMS that the message of a rejection names: it has the form `User: … is not
@@ -254,12 +292,38 @@ mod tests {
             (403, "QuotaExceeded"),
             (400, "XMinioAdminBucketQuotaExceeded"),
             (507, "XMinioStorageFull"),
+            (403, "InsufficientStorageSpace"),
+            (400, "BucketMaxSizeExceeded"),
+            (400, "CloudTotalAliveSizeQuotaExceed"),
         ] {
             let answer = Response::new(status.try_into().unwrap(), "".into());
             let error = s3.refusal("PutObject", "a key", code, &answer);
             assert!(matches!(error, ObjectError::Unavailable(_)), "{code}: {error:?}");
             let text = error.to_string();
             assert!(text.contains("storage is full") && text.contains(code), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn codes_decide_about_retries() {
+        let declared = a_bucket().await;
+        let machine = S3 { renews_credentials: true, ..declared.clone() };
+        for (status, code, declared_retries, machine_retries) in [
+            (403, "SlowDown", true, true),
+            (400, "RequestTimeout", true, true),
+            (400, "ThrottlingException", true, true),
+            (400, "XAmzContentSHA256Mismatch", true, true),
+            (400, "InvalidPart", true, true),
+            (400, "ExpiredToken", false, true),
+            (400, "TokenRefreshRequired", false, true),
+            (400, "InvalidToken", false, false),
+            (403, "AccessDenied", false, false),
+            (400, "InvalidRequest", false, false),
+        ] {
+            let answer = Response::new(status.try_into().unwrap(), "".into());
+            let retries = |s3: &S3| s3.refusal("PutObject", "a key", code, &answer).can_retry();
+            assert_eq!(retries(&declared), declared_retries, "{code}");
+            assert_eq!(retries(&machine), machine_retries, "{code}");
         }
     }
 

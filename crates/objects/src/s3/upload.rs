@@ -118,8 +118,13 @@ impl Target {
     ) -> Result<Put, ObjectError> {
         // Some compatible stores support the condition in PutObject only, and would replace a file
         // that an earlier writer completed.
-        if if_absent && matches!(self.s3.head(&self.path).await, Ok(Some(_))) {
-            return Ok(Put::Exists);
+        if if_absent {
+            match self.s3.head(&self.path).await {
+                Ok(Some(_)) => return Ok(Put::Exists),
+                // Without the right to read, only the store can check.
+                Ok(None) | Err(ObjectError::Refused(_)) => {}
+                Err(error) => return Err(error),
+            }
         }
         let mut completed = self.request_completion(parts.clone(), if_absent).await;
         if if_absent && completed.as_ref().is_err_and(|failure| failure.status == Some(501)) {
