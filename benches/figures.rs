@@ -117,7 +117,7 @@ fn processor() -> Option<String> {
 
 /// The commit that is measured; `scripts/bench` names it where the sources are not in a clone.
 fn revision() -> Option<String> {
-    if let Ok(revision) = std::env::var("LONGSHORE_BENCH_REVISION") {
+    if let Ok(revision) = std::env::var("BENCH_REVISION") {
         return Some(revision);
     }
     let describe = ["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--dirty"];

@@ -17,17 +17,17 @@ use uuid::Uuid;
 
 use crate::WARM_UP;
 use crate::figures::Figures;
-use crate::load::{Kind, Requests, send_for};
+use crate::load::{Kind, Requests, send_for, use_key};
 use crate::support::WorkspaceFile;
 use crate::support::fleet::Fleet;
 
-/// Requests under a key, of which each run needs new ones: more than a run makes.
-const KEYED: usize = 60_000;
+/// Requests under a key for each second of a run, which needs new ones: more than it makes.
+const KEYED_PER_SECOND: usize = 20_000;
 
 /// A limit that is counted as the API's are, and beyond what can be called here: the database
 /// is asked about 200 times a second.
 pub fn workspace() -> WorkspaceFile {
-    let limit = serde_json::json!({ "requests": 60_000, "seconds": 3 });
+    let limit = serde_json::json!({ "requests": 60_000, "seconds": 1 });
     WorkspaceFile::new("limited").with("rate_limits", serde_json::json!({ "users.track": limit }))
 }
 
@@ -64,13 +64,15 @@ impl<'a> Checks<'a> {
             Server::start(&app, tracking::api::routes().with_app(Some(&app.messages))).await;
         let mut calls = Requests::new(2, customers, guarded.address, key);
         let calls = calls.make(50_000, Kind::Purchase, 1);
+        use_key(guarded.address, &calls).await;
         Self { key: key.to_owned(), customers, open, guarded, calls, runs: 0 }
     }
 
     pub async fn run(&mut self, time: Duration, connections: usize, figures: &mut Figures) {
         self.runs += 1;
         let calls = Requests::new(10 + self.runs, self.customers, self.guarded.address, &self.key);
-        let keyed = calls.with_idempotency_keys().make(KEYED, Kind::Purchase, 1);
+        let keyed = KEYED_PER_SECOND * time.as_secs() as usize;
+        let keyed = calls.with_idempotency_keys().make(keyed, Kind::Purchase, 1);
         let mut bound = None;
         for (name, server, calls) in [
             ("no key, no limit", &self.open, &self.calls),
@@ -79,7 +81,8 @@ impl<'a> Checks<'a> {
         ] {
             send_for(WARM_UP, connections, server.address, self.calls.clone()).await;
             let sent = send_for(time, connections, server.address, calls.clone()).await;
-            assert!(!Arc::ptr_eq(calls, &keyed) || sent.calls() < KEYED, "more keys are needed");
+            let has_keys = !Arc::ptr_eq(calls, &keyed) || sent.calls() < keyed.len();
+            assert!(has_keys, "more keys are needed");
             let per_second = sent.calls() as f64 / sent.seconds;
             let of_bound = per_second / *bound.get_or_insert(per_second);
             figures.add(

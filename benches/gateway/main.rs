@@ -24,7 +24,7 @@ use clap::Parser;
 
 use crate::checks::Checks;
 use crate::figures::Figures;
-use crate::load::{Kind, Requests, send_for};
+use crate::load::{Kind, Requests, send_for, use_key};
 use crate::support::WorkspaceFile;
 use crate::support::fleet::{Backend, Fleet};
 
@@ -65,6 +65,7 @@ async fn main() {
     let mut calls = Requests::new(1, &customers, address, api.key());
     let cases = CASES
         .map(|(name, objects, count)| (name, objects, calls.make(count, Kind::Purchase, objects)));
+    use_key(address, &cases[0].2).await;
     let mut checks = Checks::start(&fleet, limited.key(), &customers).await;
     let Arguments { partitions, connections, .. } = arguments;
     let time = Duration::from_secs(arguments.seconds);
