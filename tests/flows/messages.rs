@@ -18,6 +18,7 @@ mod fairness;
 mod firing;
 mod hostile;
 mod live_activity;
+mod opting_out;
 mod reports;
 mod schedule_api;
 mod segments;

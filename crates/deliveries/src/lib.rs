@@ -50,6 +50,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 use url::{Origin, Url};
 use uuid::Uuid;
 
@@ -393,6 +394,12 @@ async fn reopen(
     // What is pending is sent sooner: a change, although its state stays.
     let states = json!({ "before": before.name(), "after": State::Pending.name() });
     Ok(Some(Change::new("delivery.resend", delivery.id.to_string(), states)))
+}
+
+/// Deletes deliveries that ended `transactional.keep_days` ago.
+pub async fn sweep(app: &App, stop: &CancellationToken) -> Result<(), StoreError> {
+    let kept = millis(hours(24 * u64::from(app.config.transactional.keep_days)));
+    rows::OLD.delete(&app.store, &[app.store.now().await? - kept], stop).await
 }
 
 /// The receiver of a URL: the same for one scheme, host and port, so that a slow receiver delays no

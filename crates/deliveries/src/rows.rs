@@ -3,7 +3,8 @@
 use uuid::Uuid;
 
 use super::{Delivery, Filter, State};
-use store::{StoreError, Tx, execute, on};
+use store::retention::OldRows;
+use store::{StoreError, Tx, execute, old_rows, on};
 
 macro_rules! select {
     ($rest:literal) => {
@@ -213,3 +214,15 @@ pub async fn reopen(tx: &mut Tx, id: Uuid, now: i64, retry_until: i64) -> Result
     );
     Ok(())
 }
+
+/// Deliveries that ended before a time, the earliest of each subject first: the erasure of a user
+/// finds the earlier postbacks of an email by the later ones. A delivery that a pending one follows
+/// stays. The subqueries force an index lookup for each delivery.
+pub const OLD: OldRows = old_rows!(
+    "deliveries",
+    "created_at < $1 AND finished_at < $1
+     AND (SELECT earlier.id FROM deliveries earlier WHERE earlier.id = deliveries.follows) IS NULL
+     AND (SELECT later.id FROM deliveries later
+          WHERE later.follows = deliveries.id AND later.state = 'pending' LIMIT 1) IS NULL",
+    1_000
+);

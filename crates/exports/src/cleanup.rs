@@ -69,20 +69,24 @@ async fn finish(app: &App, claim: &Claim) -> Result<(), ClaimError> {
     Ok(tx.commit().await?)
 }
 
-/// The time of the next pass; none when no worker can still write and everything is deleted. A
-/// storage that rejects deletions gets the same time again.
+/// The time of the next pass; none when no worker can still write and everything is deleted.
 fn next_pass(app: &App, claim: &Claim, progress: &Progress, all_deleted: bool) -> Option<Duration> {
-    let now = app.clock.now_ms();
     let attempt = u32::try_from(claim.attempt).unwrap_or(u32::MAX);
     let pause = retry::backoff(attempt, PAUSE, MAX_BACKOFF);
     let retention = millis(hours(app.config.exports.cleanup_hours));
+    let now = app.clock.now_ms();
     let Some(ended) = progress.finished_at else { return Some(pause) };
-    let until_expiry = progress.expires_at.map_or(0, |expires_at| expires_at - now);
-    if until_expiry > 0 {
-        return Some(pause.min(Duration::from_millis(until_expiry.unsigned_abs())));
+    let expires_at = progress.expires_at.unwrap_or(ended);
+    if now < expires_at {
+        return Some(pause.min(Duration::from_millis((expires_at - now).unsigned_abs())));
     }
-    let retention = if all_deleted { retention } else { 2 * retention };
-    (now < ended + retention).then_some(pause)
+    (now < last_pass(ended, expires_at, retention, all_deleted)).then_some(pause)
+}
+
+/// When passes end. A storage that rejects deletions gets twice the time, and that from the expiry
+/// of the ZIP, because it could not be deleted before.
+fn last_pass(ended: i64, expires_at: i64, retention: i64, all_deleted: bool) -> i64 {
+    if all_deleted { ended + retention } else { ended.max(expires_at) + 2 * retention }
 }
 
 async fn delete_leftovers(
@@ -203,4 +207,19 @@ async fn clean_folder(
             objects.delete(&job.file_path(plan, part, date)).await.map_err(ExportError::Own)
         })
         .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_deletions_are_retried_for_twice_the_time_after_the_expiry() {
+        const HOUR: i64 = 3_600_000;
+        assert_eq!(last_pass(HOUR, HOUR, 24 * HOUR, true), 25 * HOUR);
+        assert_eq!(last_pass(HOUR, HOUR, 24 * HOUR, false), 49 * HOUR);
+        // A URL that was valid for longer than the retries of a failed export take.
+        assert_eq!(last_pass(HOUR, 73 * HOUR, 24 * HOUR, true), 25 * HOUR);
+        assert_eq!(last_pass(HOUR, 73 * HOUR, 24 * HOUR, false), 121 * HOUR);
+    }
 }

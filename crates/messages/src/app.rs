@@ -7,10 +7,15 @@ use crate::channels::email::RelayPools;
 use crate::external::catalog::CatalogReads;
 use crate::external::content::Fetches;
 use gateway::memory::Turns;
+use runtime::fairness::{SLOT_BYTES, SharedMemory};
 
 /// Requests of this process that count the messages of dispatches at the same time: each holds a
 /// connection to the database for up to some seconds. A workspace has half of them.
 const COUNTS: usize = 4;
+
+/// Requests of this process whose opt-outs are applied immediately at the same time: each holds a
+/// connection to the database. A workspace has half of them.
+const OPT_OUTS: usize = 4;
 
 /// The app with the state of this layer. Cheap to clone.
 #[derive(Clone)]
@@ -30,6 +35,8 @@ pub struct State {
     pub(crate) catalog_reads: Arc<CatalogReads>,
     /// The requests that count the messages of dispatches.
     pub count_turns: Arc<Turns>,
+    /// Slots for requests whose opt-outs are applied immediately.
+    pub opt_out_slots: SharedMemory,
 }
 
 gateway::layer!(content);
@@ -43,6 +50,7 @@ impl App {
             fetches: Arc::default(),
             catalog_reads: Arc::default(),
             count_turns: Arc::new(Turns::new(COUNTS)),
+            opt_out_slots: SharedMemory::halves(OPT_OUTS * SLOT_BYTES),
         }))
     }
 }

@@ -19,11 +19,12 @@ mod write_batcher;
 
 use std::time::Instant;
 
-pub use email::{check_mailbox, check_mailboxes};
+pub use email::{RelayPermit, check_mailbox, check_mailboxes};
 
 use super::{Outcome, Outgoing};
 use crate::app::App;
 use gateway::workspaces::Channel;
+use gateway::workspaces::settings::Settings;
 
 /// Maximum number of custom headers of an email or a webhook.
 pub const MAX_HEADERS: usize = 50;
@@ -44,13 +45,35 @@ pub fn check_header_value(channel: Channel, value: &str) -> Result<(), String> {
     }
 }
 
+/// Waits until the channel can send a message that is not transactional: emails need a connection to
+/// the relay. The error is the outcome of the message.
+pub async fn reserve(
+    app: &App,
+    settings: &Settings,
+    channel: Channel,
+) -> Result<Option<RelayPermit>, Outcome> {
+    let (Channel::Email, Some(email)) = (channel, &settings.email) else { return Ok(None) };
+    let began = Instant::now();
+    let reserved = app.relays.reserve(&email.smtp, false, &app.config).await;
+    reserved.map(Some).inspect_err(|outcome| count(channel, began, outcome))
+}
+
 /// Sends one message. Every result is an outcome: nothing is retried here. Each channel limits its
 /// own steps (`smtp`, `deliveries`); a limit for all steps together would end them early. If the
 /// future is dropped, it is unknown whether the message was accepted.
 pub async fn send(app: &App, message: Outgoing<'_>) -> Outcome {
+    send_reserved(app, message, None).await
+}
+
+/// Sends one message with what was [reserved](reserve) for it.
+pub async fn send_reserved(
+    app: &App,
+    message: Outgoing<'_>,
+    permit: Option<&RelayPermit>,
+) -> Outcome {
     let (channel, began) = (message.id.channel, Instant::now());
     let outcome = match channel {
-        Channel::Email => email::send(app, &message).await,
+        Channel::Email => email::send(app, &message, permit).await,
         Channel::Webhook => webhook::send(app, &message).await,
         Channel::ContentCard => cards::send(app, &message).await,
         Channel::ApplePush
@@ -61,17 +84,22 @@ pub async fn send(app: &App, message: Outgoing<'_>) -> Outcome {
         | Channel::WhatsApp
         | Channel::LiveActivity => providers::send(app, &message).await,
     };
+    count(channel, began, &outcome);
+    log_outcome(&message, &outcome);
+    outcome
+}
+
+/// Counts an attempt in the metrics.
+fn count(channel: Channel, began: Instant, outcome: &Outcome) {
     let channel = channel.name();
     metrics::histogram!("longshore_message_attempt_seconds", "channel" => channel)
         .record(began.elapsed());
     metrics::counter!(
         "longshore_message_attempts_total",
         "channel" => channel,
-        "outcome" => outcome_name(&outcome)
+        "outcome" => outcome_name(outcome)
     )
     .increment(1);
-    log_outcome(&message, &outcome);
-    outcome
 }
 
 /// The outcome's name in metrics.

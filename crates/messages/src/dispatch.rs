@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A dispatch that is cancelled is shown as cancelling until its workers have settled the messages
-//! in flight: each worker checks before each message that the dispatch is running (`guard`).
+//! in flight: each worker checks before each message that the dispatch is running (`guard`). It also
+//! checks that the user still wants the message (`waiting_users`).
 //!
 //! An order becomes a dispatch ([`begin`]). Listed users are one part; other users are split into
 //! parts, once (`plan`). The fleet works on parts in parallel, each in batches (`part`). Each
@@ -24,7 +25,7 @@
 //! |---|---|
 //! | `intake`, `plan`, `part` | the three kinds of work: orders of the log, plans, parts |
 //! | `job`, `batch`, `named`, `past`, `left_out`, `capping` | which users of a part get which messages |
-//! | `send`, `guard`, `settle`, `failure_log` | the attempts at messages, and their outcomes |
+//! | `send`, `guard`, `waiting_users`, `settle`, `failure_log` | the attempts at messages, and their outcomes |
 //! | `explain` | why a user got no message |
 //! | `ending`, `report`, [`sweep`] | the end of a dispatch, later reports about its messages, its deletion |
 //! | `rows`, `part_rows`, `message_rows`, `uncertain_rows` | the SQL of dispatches, parts and messages; of messages that may have been sent |
@@ -60,6 +61,7 @@ pub mod state;
 pub mod sweep;
 pub(crate) mod telemetry;
 mod uncertain_rows;
+mod waiting_users;
 
 use std::time::Duration;
 

@@ -163,15 +163,18 @@ pub enum SubscriptionState {
     All,
 }
 
-/// Some of an order's users, if their times differ: those who are due by now, and did not get the
-/// messages before ([`crate::waves`]). A user whose time moves between two waves is in
-/// the next wave after it, so that nobody is skipped or gets it twice.
+/// Some of an order's users, if their times differ: those whose time came since the wave before
+/// ([`crate::waves`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wave {
     /// Users whose own time is at or before this time, in milliseconds since the epoch,
     pub at_ms: i64,
     /// and after this time. Users with an earlier time are too late, and get no messages.
     pub after_ms: i64,
+    /// The time of the wave before, which included users with an earlier time. None in the first
+    /// wave, and in those that version 0.2.0 stored.
+    #[serde(default)]
+    pub previous_ms: Option<i64>,
     pub timing: Timing,
     /// The local time, in milliseconds since the epoch as if it were in UTC.
     pub time: i64,

@@ -2,16 +2,23 @@
 //!
 //! A local time occurs at about forty moments, one for each UTC offset that a zone has on that day;
 //! best hours of that day occur at about two hundred. At each of them a [`Wave`] is sent to the
-//! users whose moment has come and who have not been sent the messages yet. So a schedule has a
-//! limited number of steps, however many users there are, and a user whose zone changes between two
-//! of them is neither skipped nor sent the messages twice.
+//! users whose moment came since the wave before. So a schedule has a limited number of steps,
+//! however many users there are. A user who is excluded at their moment is not checked again: the
+//! messages would come hours late.
+//!
+//! A user who moves to another zone between two waves can have a moment there that is past. The
+//! next wave includes such users, so that they are not skipped. If an earlier one included them,
+//! too, their messages are stored already, and not sent twice.
 //!
 //! A time that a zone skips when its clocks go forward is moved by the skipped time. If a time
 //! occurs twice, the first one counts. A user's best hour is the hour in which the user was most
 //! often active, in the user's own zone. The first and the last moment of each day are known for
 //! each product and event ([`people::users::activity`]), and each counts once. Only hours after the
 //! creation of the schedule are considered. Of several equal hours the first is used; without data,
-//! the given time.
+//! the given time. Activity since the UTC day on which the day of the schedule begins anywhere does
+//! not count, because it could move a user's hour while the waves are sent.
+
+use std::ops::Range;
 
 use jiff::civil::{DateTime, Time};
 use jiff::tz::{self, TimeZone};
@@ -24,6 +31,15 @@ use people::users::Recipient;
 use people::users::activity::Activity;
 
 const HOURS: i8 = 24;
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// Days whose activity counts for a best hour: fewer than are kept
+/// ([`people::users::activity::KEPT_DAYS`]), because waves are sent on up to three days.
+const BEST_HOUR_DAYS: i64 = 95;
+
+/// How long before a wave's moment a user may have moved without being read as moved: the time at
+/// which a change is applied is that at which its transaction began.
+const MOVE_MARGIN_MS: i64 = 5 * 60 * 1_000;
 
 /// The moments at which a local time occurs in any zone: ascending, each once, at least one.
 pub fn moments(when: When) -> Vec<i64> {
@@ -68,7 +84,7 @@ pub fn due(
     when.in_zone(zone)
 }
 
-/// Whether a user is in a wave, unless an earlier wave included the user.
+/// Whether a user is in a wave.
 pub fn is_in(
     wave: &Wave,
     user: &Recipient,
@@ -77,14 +93,23 @@ pub fn is_in(
 ) -> bool {
     let when = When { timing: wave.timing, time: wave.time };
     let due = due(when, wave.made_at, user, activity, workspace_zone);
+    let was_included =
+        wave.previous_ms.is_some_and(|previous| due <= previous && !has_moved(user, previous));
     // The last wave also includes users whose moment is later in another version of the time zones.
-    due > wave.after_ms && (due <= wave.at_ms || wave.is_last)
+    due > wave.after_ms && !was_included && (due <= wave.at_ms || wave.is_last)
+}
+
+/// Whether a wave at a moment may have read a user with another time zone than the present one.
+fn has_moved(user: &Recipient, wave_at: i64) -> bool {
+    let moved_at = user.time_zone_changed_at();
+    moved_at.is_some_and(|moved_at| moved_at > wave_at.saturating_sub(MOVE_MARGIN_MS))
 }
 
 /// The moment of the hour with the most activity, of the hours after `made_at`.
 fn best_moment(when: When, made_at: i64, activity: &Activity<'_>, zone: &TimeZone) -> Option<i64> {
     let mut counts = [0_u32; HOURS as usize];
-    for moment in activity.moments() {
+    let days = when.activity_days();
+    for moment in activity.moments().filter(|moment| days.contains(moment)) {
         let hour = zone.to_datetime(from_ms(moment)).hour();
         if let Some(count) = usize::try_from(hour).ok().and_then(|hour| counts.get_mut(hour)) {
             *count = count.saturating_add(1);
@@ -99,6 +124,14 @@ fn best_moment(when: When, made_at: i64, activity: &Activity<'_>, zone: &TimeZon
 }
 
 impl When {
+    /// The time whose activity counts for a best hour: UTC days that do not change any more, and are
+    /// kept until all waves are sent.
+    fn activity_days(self) -> Range<i64> {
+        let first = self.earliest();
+        let end = first.saturating_sub(first.rem_euclid(DAY_MS));
+        end.saturating_sub(BEST_HOUR_DAYS * DAY_MS)..end
+    }
+
     fn wall_time(self) -> DateTime {
         TimeZone::UTC.to_datetime(from_ms(self.time))
     }
@@ -169,6 +202,7 @@ fn step_through(
     let wave = timely.last().map(|at_ms| Wave {
         at_ms: *at_ms,
         after_ms: progress.missed.unwrap_or(i64::MIN),
+        previous_ms: reached,
         timing: when.timing,
         time: when.time,
         made_at,

@@ -19,6 +19,7 @@
 //! | [`tokens`] | the owners of push tokens |
 //! | [`devices`] | removal of push tokens |
 //! | [`find`], [`mentions`], [`selector`] | finding one user; the users that a request mentions; the one that it is about |
+//! | `opt_outs` | the email addresses of users who unsubscribed |
 //! | [`phones`] | the phone numbers of users from before an upgrade |
 //! | [`recipient`] | a user as messages see them |
 //! | [`identifier`] | the identifiers of users in requests |
@@ -45,6 +46,7 @@ pub mod mentions;
 pub mod merged_rows;
 pub mod moment;
 pub mod name_locks;
+mod opt_outs;
 pub mod optout_rows;
 pub mod phones;
 pub mod profile;

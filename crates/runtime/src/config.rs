@@ -171,6 +171,7 @@ pub struct Ops {
     #[schemars(with = "String")]
     pub listen: SocketAddr,
     /// Seconds between two reads of the fleet's work by a gateway, for `/metrics`, 1 to 3,600.
+    /// Above 200, the alert `LongshoreDatabaseUnavailable` can fire although the database responds.
     pub watch_seconds: u64,
 }
 
@@ -225,7 +226,8 @@ pub struct Exports {
     pub download_minutes: u64,
     /// Seconds after which a waiting export is planned even if its message did not arrive.
     pub requeue_seconds: u64,
-    /// Hours after the end of an export during which its leftover files are deleted again.
+    /// Hours after the end of an export during which its leftover files are deleted again. If the
+    /// storage refuses deletions, workers try for twice as long, and then leave the files.
     pub cleanup_hours: u64,
 }
 
@@ -274,8 +276,8 @@ pub struct Messages {
     pub attempts: u32,
     /// Hours after which a message is given up if its channel does not accept it, 1 to 8,760.
     pub retry_hours: u64,
-    /// First pause before a message is tried again, in milliseconds. It doubles with each attempt,
-    /// up to an hour.
+    /// First pause before a worker retries a message, in milliseconds. It doubles with each
+    /// attempt, up to an hour.
     pub retry_ms: u64,
     /// Days for which the messages of each user are kept, 1 to 3,650. They are kept longer if
     /// frequency capping or a conversion window needs them.
@@ -334,7 +336,8 @@ pub struct Transactional {
     /// to 3,600. Newer gateways queue their emails directly.
     pub requeue_seconds: u64,
     /// Days for which the outcome of a transactional email is kept, 2 to 3,650. `longshore sla`
-    /// looks back no further.
+    /// looks back no further. Callbacks, status postbacks and notifications are kept for as long
+    /// after they were delivered or given up.
     pub keep_days: u32,
 }
 

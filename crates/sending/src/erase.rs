@@ -18,6 +18,7 @@ use people::users::{name_locks, token_rows};
 use runtime::audit::{self, Entry};
 use store::claims::now;
 use store::{Store, StoreError, Tx};
+use tracking::apply::UserHooks;
 
 /// For how long a transaction that fails is tried again.
 const RETRY_TIME: Duration = Duration::from_secs(30);
@@ -90,9 +91,9 @@ async fn try_erase(
     };
     let now = now(&mut tx).await?;
     let erased_names = names(id, user.as_ref());
-    find::erase(&mut tx, workspace.id, &erased_names, user.as_ref(), now).await?;
+    let ids = find::erase(&mut tx, workspace.id, &erased_names, user.as_ref(), now).await?;
+    erase_rows(&mut tx, workspace.id, ids).await?;
     if let Some(user) = &user {
-        erase_rows(&mut tx, workspace.id, user.service_id).await?;
         // The id alone refers to nothing any more.
         let entry = Entry { object: user.service_id.to_string(), ..entry.clone() };
         audit::record(&mut tx, now, &entry).await?;
@@ -105,15 +106,32 @@ async fn try_erase(
     user.map(|user| user.service_id).ok_or_else(|| FindError::NotFoundYet(id.to_string()))
 }
 
-/// Removes the data that other domains have of a user whose profile is removed.
-pub fn erase_rows(
+/// What tracking does with other data of the users that it erases or merges.
+pub const HOOKS: UserHooks = UserHooks { erase: erase_rows, merge: merge_rows };
+
+/// Removes the data of these users.
+fn erase_rows(
     tx: &mut Tx,
     workspace: i32,
-    service_id: Uuid,
+    ids: Vec<Uuid>,
 ) -> BoxFuture<'_, Result<(), StoreError>> {
     Box::pin(async move {
-        dispatch::erase_user(tx, workspace, service_id).await?;
-        cards::erase_user(tx, workspace, service_id).await?;
-        transactional::rows::erase_user(tx, workspace, service_id).await
+        for id in ids {
+            dispatch::erase_user(tx, workspace, id).await?;
+            cards::erase_user(tx, workspace, id).await?;
+            transactional::rows::erase_user(tx, workspace, id).await?;
+        }
+        Ok(())
     })
+}
+
+/// Moves the cards of a merged user to the kept one. Messages and transactional emails keep the id
+/// of the merged user, because reports refer to it.
+fn merge_rows(
+    tx: &mut Tx,
+    workspace: i32,
+    merged: Uuid,
+    kept: Uuid,
+) -> BoxFuture<'_, Result<(), StoreError>> {
+    Box::pin(cards::move_to(tx, workspace, merged, kept))
 }

@@ -26,7 +26,7 @@ pub async fn retry(app: &App, id: Uuid, entry: &Entry) -> Result<(), DeadLetterE
     let store = &app.store;
     match dead_letters::topic(store, id).await? {
         topics::TRACKING => {
-            let ingest = Ingest::new(app).with_erase_hook(erase::erase_rows);
+            let ingest = Ingest::new(app).with_hooks(erase::HOOKS);
             dead_letters::retry(store, &ingest, id, entry).await
         }
         topics::CATALOGS => dead_letters::retry(store, &ApplyEdits::new(app), id, entry).await,

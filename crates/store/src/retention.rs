@@ -11,7 +11,6 @@ pub struct OldRows {
     pub any: &'static str,
     pub postgres: &'static str,
     pub sqlite: &'static str,
-    pub at_once: u64,
 }
 
 /// The [`OldRows`] of a table by a condition, and how many one transaction deletes. Parameters of
@@ -37,13 +36,13 @@ macro_rules! old_rows {
                 "DELETE FROM ", $table, " WHERE (", $key, ") IN (SELECT ", $key, " FROM ", $table,
                 " WHERE ", $old, " LIMIT ", $at_once, ")"
             ),
-            at_once: $at_once,
         }
     };
 }
 
 impl OldRows {
-    /// Deletes all old rows with these values of the condition's parameters, until `stop`.
+    /// Deletes all old rows with these values of the condition's parameters, until `stop`: also
+    /// those that become old because others were deleted.
     pub async fn delete(
         &self,
         store: &Store,
@@ -64,7 +63,7 @@ impl OldRows {
                 &mut tx,
                 values.iter().fold(sqlx::query(sql), |query, value| query.bind(*value))
             );
-            more = deleted == self.at_once;
+            more = deleted > 0;
             tx.commit().await?;
         }
         Ok(())

@@ -38,8 +38,8 @@ use uuid::Uuid;
 
 use self::bulk::BulkUpdate;
 use self::campaign_rules::{CampaignRules, KnownCampaignRules};
-pub use self::identity::EraseHook;
 use self::identity::Identities;
+pub use self::identity::UserHooks;
 use self::products::Products;
 pub use self::rows::products_from;
 pub(super) use self::rows::products_page;
@@ -116,7 +116,7 @@ pub struct Ingest {
     ids: Generator,
     products: Products,
     rules: KnownCampaignRules,
-    erase_hook: EraseHook,
+    hooks: UserHooks,
 }
 
 /// A parsed message, and the id of its request.
@@ -152,13 +152,13 @@ impl Ingest {
             ids: Generator::default(),
             products: Products::default(),
             rules: KnownCampaignRules::default(),
-            erase_hook: |_, _, _| Box::pin(async { Ok(()) }),
+            hooks: UserHooks::default(),
         }
     }
 
-    /// The same, with a function that removes other data of a removed user.
-    pub fn with_erase_hook(self, erase_hook: EraseHook) -> Self {
-        Self { erase_hook, ..self }
+    /// The same, with changes of other data of erased and merged users.
+    pub fn with_hooks(self, hooks: UserHooks) -> Self {
+        Self { hooks, ..self }
     }
 
     async fn workspaces(
@@ -183,14 +183,15 @@ impl Ingest {
         &self,
         tx: &mut Tx,
         batch: Batch<'_>,
+        budget: &mut ByteBudget,
     ) -> Result<Tally, ApplyError> {
         let id = batch.workspace;
         let workspace = workspaces::by_id(tx, id).await?.ok_or(ApplyError::Workspace(id))?;
         // Campaign rules concern only purchases, and there are none.
         let workspace = PreparedWorkspace { workspace, rules: Arc::default() };
-        let (mut tally, mut budget) = (Tally::default(), ByteBudget::unlimited());
+        let mut tally = Tally::default();
         let batches = [ReceivedBatch { batch, request_id: "" }];
-        self.apply_bulk(tx, &workspace, &batches, &mut budget, &mut tally).await?;
+        self.apply_bulk(tx, &workspace, &batches, budget, &mut tally).await?;
         Ok(tally)
     }
 
@@ -203,8 +204,8 @@ impl Ingest {
     ) -> Result<(), ApplyError> {
         let now = claims::now(tx).await?;
         let today = utc_date(from_ms(batch.received_at.min(now)));
-        let (workspace, ids, erase_hook) = (batch.workspace, &self.ids, self.erase_hook);
-        let mut identities = Identities { tx, workspace, ids, erase_hook, today, now, created: 0 };
+        let (workspace, ids, hooks) = (batch.workspace, &self.ids, self.hooks);
+        let mut identities = Identities { tx, workspace, ids, hooks, today, now, created: 0 };
         for object in &batch.objects {
             let Object::Identity(identity) = object else { continue };
             match identities.apply(identity, batch.received_at).await? {

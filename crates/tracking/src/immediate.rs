@@ -1,17 +1,42 @@
-//! Attributes in another request, for one user. They are parsed and applied like those of `POST
-//! /users/track`, but immediately, in the transaction that uses them.
+//! Attributes that are applied immediately.
+//!
+//! - Attributes in another request, for one user. They are parsed and applied like those of `POST
+//!   /users/track`, but in the transaction that uses them.
+//! - Opt-outs of requests about subscriptions. They go through the log, where other objects may
+//!   wait before them for long: those of all workspaces share its partitions. So they are applied
+//!   now, too, as if their partition was ahead. Decisions are applied in any order, and the copy in
+//!   the log has the same time of receipt: it changes nothing.
+
+use std::time::Duration;
 
 use serde_json::json;
 use serde_json::value::RawValue;
+use tokio::time::sleep;
 
 use super::Kind;
 use super::apply::{ApplyError, Dropped, Ingest, Tally};
 use super::limits::IDENTIFIERS;
-use super::message::{Batch, Object};
+use super::message::{Attributes, Batch, Object};
 use super::object::{self, AcceptedObject};
 use kit::json::{Tree, TreeObject};
+use messages::app::App;
+use people::users::consent::UNSUBSCRIBED;
 use people::users::identifier::{Identifier, UserAlias};
-use store::Tx;
+use runtime::fairness::{Holder, SLOT_BYTES};
+use store::{ByteBudget, Tx, within_timeout};
+
+/// How long a request waits until its opt-outs are applied.
+const OPT_OUT_WAIT: Duration = Duration::from_secs(1);
+
+/// Maximum age of opt-outs that are applied immediately, in milliseconds since their receipt. The
+/// log may have applied older ones, and changes after them: a merge makes an opt-out that is
+/// applied again hold for the merged user.
+const MAX_OPT_OUT_AGE_MS: i64 = 3_000;
+
+/// Maximum number of opt-outs of one request, and of bytes of their users' profiles. Each profile
+/// is in memory about three times.
+const MAX_OPT_OUTS: usize = 100;
+const MAX_OPT_OUT_BYTES: usize = 2 << 20;
 
 /// Fields with a special meaning, which cannot be set.
 const RESERVED: [&str; 4] =
@@ -70,7 +95,61 @@ impl Applied {
 pub async fn apply(ingest: &Ingest, tx: &mut Tx, checked: &str) -> Result<Applied, ApplyError> {
     let batch = Batch::decode(checked.as_bytes())?;
     debug_assert!(matches!(batch.objects.as_slice(), [Object::Attributes(_)]));
-    Ok(Applied(ingest.apply_one(tx, batch).await?))
+    Ok(Applied(ingest.apply_one(tx, batch, &mut ByteBudget::unlimited()).await?))
+}
+
+/// The opt-outs of a request about subscriptions.
+#[derive(Debug)]
+pub struct RequestOptOuts(Batch<'static>);
+
+impl RequestOptOuts {
+    /// Those among the request's objects, which change only decisions, and create no users.
+    pub fn among(workspace: i32, received_at: i64, objects: &[Object<'static>]) -> Self {
+        let opt_outs = objects.iter().filter(|object| is_opt_out(object));
+        let opt_outs = opt_outs.take(MAX_OPT_OUTS + 1).cloned().collect();
+        Self(Batch::new(workspace, received_at, opt_outs))
+    }
+
+    /// Applies them, when all of the request's objects are in the log. Waits for a short time. If
+    /// there are too many, or the database is busy or unavailable, only the log applies them.
+    pub async fn apply(self, app: &App) {
+        let Self(batch) = self;
+        let age = app.clock.now_ms() - batch.received_at;
+        if !(1..=MAX_OPT_OUTS).contains(&batch.objects.len()) || age > MAX_OPT_OUT_AGE_MS {
+            return;
+        }
+        let holder = Holder::Workspace(batch.workspace);
+        let Some(slot) = app.opt_out_slots.try_reserve(holder, SLOT_BYTES) else { return };
+        let app = app.clone();
+        let work = async move {
+            let applied = apply_opt_outs(&app, batch).await;
+            drop(slot);
+            applied
+        };
+        if let Err(error) = within_timeout(work, sleep(OPT_OUT_WAIT)).await {
+            tracing::debug!(%error, "opt-outs were left to the log");
+        }
+    }
+}
+
+/// The objects are not counted: the log counts them.
+async fn apply_opt_outs(app: &App, batch: Batch<'static>) -> Result<(), ApplyError> {
+    let received_at = batch.received_at;
+    let mut tx = app.store.write_by_keys().await?;
+    let mut budget = ByteBudget::new(MAX_OPT_OUT_BYTES);
+    Ingest::new(app).apply_one(&mut tx, batch, &mut budget).await?;
+    // It may have waited for other transactions.
+    if app.clock.now_ms() - received_at <= MAX_OPT_OUT_AGE_MS {
+        tx.commit().await?;
+    }
+    Ok(())
+}
+
+/// Whether an object of a request about subscriptions unsubscribes its user.
+fn is_opt_out(object: &Object<'_>) -> bool {
+    let Object::Attributes(Attributes { fields, groups, .. }) = object else { return false };
+    let mut states = fields.0.iter().chain(&groups.0).map(|(_, state)| state.get());
+    states.all(|state| state.trim_matches('"') == UNSUBSCRIBED)
 }
 
 #[cfg(test)]
@@ -117,6 +196,18 @@ mod tests {
         let alias = UserAlias { alias_name: "a".into(), alias_label: "l".into() };
         let text = check(7, &Identifier::UserAlias(alias), &TreeObject::default(), 5).unwrap();
         assert!(text.contains(r#""update_only":true"#), "{text}");
+    }
+
+    #[test]
+    fn only_opt_outs_do_not_wait_for_the_log() {
+        let payload = br#"{"v":2,"workspace":7,"received_at":5,"objects":[
+            {"attributes":{"user":{"external_id":"a"},"groups":{"g":"unsubscribed"}}},
+            {"attributes":{"user":{"external_id":"b"},"groups":{"g":"subscribed"}}},
+            {"attributes":{"user":{"email":"c@d"},"fields":{"email_subscribe":"unsubscribed"}}},
+            {"attributes":{"user":{"email":"e@f"},"fields":{"email_subscribe":"opted_in"}}}]}"#;
+        let Batch { objects, .. } = Batch::decode(payload).unwrap();
+        let RequestOptOuts(opt_outs) = RequestOptOuts::among(7, 5, &objects);
+        assert_eq!(opt_outs.objects, [objects[0].clone(), objects[2].clone()]);
     }
 
     #[test]

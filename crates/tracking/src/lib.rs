@@ -10,7 +10,7 @@
 //! | `partitions` | groups objects into messages, one for each partition |
 //! | `formats` | the descriptions of the objects |
 //! | [`apply`] | from messages to profiles and activity, in batches |
-//! | [`immediate`] | attributes in another request |
+//! | [`immediate`] | attributes in another request, and opt-outs that do not wait for the log |
 //! | `identities` | requests that change users' identities |
 //! | `subscriptions` | requests that read and set users' subscriptions |
 //! | `products` | the products that were bought |

@@ -1,5 +1,6 @@
 //! Requests that read and set users' subscriptions: `/subscription/status/get` and `…/set`, and
-//! `/email/status`. Their changes go through the log, like attributes.
+//! `/email/status`. Their changes go through the log, like attributes. Opt-outs are also applied
+//! [immediately](RequestOptOuts).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -17,6 +18,7 @@ use serde_json::{Map, Value, json};
 use url::form_urlencoded;
 use uuid::Uuid;
 
+use super::immediate::RequestOptOuts;
 use super::message::{Attributes, Entries, Json, Object};
 use super::{Request, messages};
 use gateway::formats::{Identifier, List, Success, SuccessText};
@@ -328,8 +330,13 @@ async fn set(
     let objects = group_states(&members, endpoint, &settings);
     let objects = objects.map_err(|error| turn.rejected(error))?;
     drop(members);
-    let messages = to_log(objects, &app, caller, turn.received())?;
-    turn.append(messages, StoredResponse::json(StatusCode::CREATED, &Success::default())?).await
+    let received = turn.received();
+    let opt_outs = RequestOptOuts::among(caller.workspace.id, received.at, &objects);
+    let messages = to_log(objects, &app, caller, received)?;
+    let response = StoredResponse::json(StatusCode::CREATED, &Success::default())?;
+    let response = turn.append(messages, response).await?;
+    opt_outs.apply(&app).await;
+    Ok(response)
 }
 
 /// The users of a request with their new states in groups.
@@ -474,11 +481,15 @@ async fn email(
         }
     }
     drop(tx);
-    let messages = to_log(objects, &app, caller, turn.received())?;
+    let received = turn.received();
+    let opt_outs = RequestOptOuts::among(caller.workspace.id, received.at, &objects);
+    let messages = to_log(objects, &app, caller, received)?;
     let response = StoredResponse::json(StatusCode::CREATED, &Success::default())?;
     // Another user may have the address when the request is repeated. Setting a state twice is
     // harmless.
-    turn.append_varying(messages, response).await
+    let response = turn.append_varying(messages, response).await?;
+    opt_outs.apply(&app).await;
+    Ok(response)
 }
 
 fn to_log(

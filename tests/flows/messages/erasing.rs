@@ -1,9 +1,10 @@
-//! `users delete` takes what messages keep of a user.
+//! `users delete` takes what messages keep of a user, also under the ids of merged users.
 
 use serde_json::json;
 
 use super::sending::{CANVAS, Sending, from_now, message};
 use crate::support::fleet::Backend;
+use crate::support::receiver::ScriptedResponse;
 
 const HOUR: i64 = 3_600_000;
 
@@ -47,5 +48,48 @@ async fn is_erased(backend: Backend) {
     assert_eq!(kept().await, (2, 1));
     let left = sending.fleet.run(&["cards", "bob", "--json"]).await;
     assert!(left.contains("Dear bob"), "{left}");
+    sending.fleet.close().await;
+}
+
+/// A merge loses no outcome: the message of the merged user that waits fails, and the card moves.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_and_cards_of_a_merged_user_are_erased_with_the_kept_user() {
+    let card = json!({
+        "type": "CLASSIC", "title": "Dear {{${external_id}}}", "description": "x",
+        "time_to_live": 3_600,
+    });
+    let settings = [("LONGSHORE_MESSAGES__RETRY_MS", "100".to_owned())];
+    let sending = Sending::start(Backend::Embedded, &settings, |receiver| {
+        let mut messages = message(receiver, "hello");
+        messages["content_card"] = card;
+        vec![("canvases", json!([{ "id": CANVAS, "name": "Onboarding", "messages": messages }]))]
+    })
+    .await;
+    // Far more than are tried before the merge: the pauses double.
+    sending.receiver.script((0..30).map(|_| ScriptedResponse::Status(503)));
+    sending.import(&[("bob", None)]).await;
+    sending.schedule(json!({ "time": from_now(HOUR).to_string() })).await;
+    sending.pass(HOUR).await;
+    sending
+        .wait_for_count("SELECT count(*) FROM messages WHERE state = 'waiting'", |n| n == 1)
+        .await;
+    sending.wait_for_count("SELECT count(*) FROM content_cards", |n| n == 1).await;
+    sending.import(&[("ann", None)]).await;
+    let merge = json!({ "merge_updates": [{
+        "identifier_to_merge": { "external_id": "bob" },
+        "identifier_to_keep": { "external_id": "ann" },
+    }] });
+    assert_eq!(sending.api.post("/users/merge", &merge).await.status, 202);
+    sending.fleet.applied().await;
+    sending.all_ended().await;
+    let failed = "SELECT count(*) FROM messages WHERE state = 'failed' AND reason IS NOT NULL";
+    assert_eq!(sending.count(failed).await, 1);
+    assert_eq!(sending.count("SELECT count(*) FROM messages WHERE state = 'sent'").await, 1);
+    let shown = sending.fleet.run(&["cards", "ann", "--json"]).await;
+    assert!(shown.contains("Dear bob"), "{shown}");
+
+    sending.fleet.run(&["users", "delete", "ann"]).await;
+    let left = "SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM content_cards)";
+    assert_eq!(sending.count(left).await, 0);
     sending.fleet.close().await;
 }

@@ -3,6 +3,7 @@
 
 #[cfg(debug_assertions)]
 mod crashes;
+mod merging;
 mod postbacks;
 mod sweeping;
 
@@ -143,7 +144,12 @@ fn workspace(
         OTHERS[..4].iter().copied().chain([(RECEIPT, "Receipt")]).map(campaign).collect();
     let secret = format!("whsec_{}", BASE64_STANDARD.encode(secret));
     WorkspaceFile::new(name)
-        .permitted(&["transactional.send", "users.track", "users.export.global_control_group"])
+        .permitted(&[
+            "transactional.send",
+            "users.track",
+            "users.merge",
+            "users.export.global_control_group",
+        ])
         .with("campaigns", json!(campaigns))
         .with("canvases", json!([{ "id": OTHERS[4].0, "name": "canvas" }]))
         .with(

@@ -104,6 +104,44 @@ async fn later_waves_can_be_cancelled() {
     sending.fleet.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_excluded_user_gets_nothing_after_their_time() {
+    let sending = Sending::start(Backend::Embedded, &[], |_| {
+        vec![
+            ("time_zone", json!("Asia/Kathmandu")),
+            ("frequency_capping", json!([{ "messages": 1, "days": 1 }])),
+        ]
+    })
+    .await;
+    sending
+        .import(&[
+            ("capped", Some("Asia/Kathmandu")),
+            ("kathmandu", Some("Asia/Kathmandu")),
+            ("karachi", Some("Asia/Karachi")),
+            ("moves", Some("Pacific/Honolulu")),
+            ("moved by import", Some("Pacific/Honolulu")),
+        ])
+        .await;
+    let recipients = json!([{ "external_user_id": "capped" }]);
+    let body = json!({ "canvas_id": CANVAS, "recipients": recipients });
+    assert_eq!(sending.api.post("/canvas/trigger/send", &body).await.status, 201);
+    sending.at_rest(1).await;
+    sending.schedule_soon(in_kathmandu).await;
+    sending.at_rest(2).await;
+    assert_eq!(sending.users(), ["capped", "kathmandu"]);
+
+    // The cap ends. Where two users move to, the time is past, but they got nothing yet.
+    sending.execute("UPDATE messages SET created_at = created_at - 172800000").await;
+    move_to(&sending, "moves", "Asia/Dhaka").await;
+    sending.import(&[("moved by import", Some("Asia/Dhaka"))]).await;
+    sending.pass(45 * MINUTE - 500).await;
+    sending.at_rest(5).await;
+    let all = ["capped", "karachi", "kathmandu", "moved by import", "moves"];
+    assert_eq!(sending.users(), all);
+    assert_eq!(sending.count("SELECT sum(capped) FROM dispatch_parts").await, 1);
+    sending.fleet.close().await;
+}
+
 /// A zone where it is between noon and one, now and in a while.
 fn noon_zone(now: Timestamp) -> String {
     match i64::from(TimeZone::UTC.to_datetime(now).hour()) - 12 {
@@ -122,7 +160,8 @@ async fn a_best_hour_before_its_time_was_changed_is_not_missed() {
     let now = Timestamp::now();
     let zone = noon_zone(now);
     sending.import(&[("five", Some(zone.as_str()))]).await;
-    let time = Timestamp::from_millisecond(now.as_millisecond() - 31 * HOUR).unwrap();
+    // Two days before the day: later activity does not count.
+    let time = Timestamp::from_millisecond(now.as_millisecond() - 55 * HOUR).unwrap();
     let event = json!({ "external_id": "five", "name": "a", "time": time.to_string() });
     let answer = sending.api.post("/users/track", &json!({ "events": [event] })).await;
     assert_eq!(answer.status, 201, "{answer:?}");
@@ -155,15 +194,15 @@ async fn the_best_hour_is_each_users_own() {
     let zone = zone.as_str();
     sending.import(&[("noon", Some(zone)), ("three", Some(zone)), ("unknown", Some(zone))]).await;
     let noon = now.as_millisecond() - now.as_millisecond().rem_euclid(HOUR);
-    let day_before = |hours: i64| {
-        Timestamp::from_millisecond(noon - 24 * HOUR + hours * HOUR).unwrap().to_string()
+    let days_before = |hours: i64| {
+        Timestamp::from_millisecond(noon - 48 * HOUR + hours * HOUR).unwrap().to_string()
     };
     let event = |user: &str, name: &str, time: String| json!({ "external_id": user, "name": name, "time": time });
     let events = [
-        event("noon", "a", day_before(0)),
-        event("noon", "b", day_before(0)),
-        event("noon", "b", day_before(3)),
-        event("three", "a", day_before(3)),
+        event("noon", "a", days_before(0)),
+        event("noon", "b", days_before(0)),
+        event("noon", "b", days_before(3)),
+        event("three", "a", days_before(3)),
     ];
     let answer = sending.api.post("/users/track", &json!({ "events": events })).await;
     assert_eq!(answer.status, 201, "{answer:?}");

@@ -29,6 +29,8 @@ pub enum ScriptedResponse {
     Busy(String),
     /// 200, after a while.
     Slow(Duration),
+    /// 200, once this is cancelled.
+    Held(CancellationToken),
     /// Never.
     Hang,
     /// 302 to an address.
@@ -181,6 +183,10 @@ async fn receive(
         }
         Some(ScriptedResponse::Slow(time)) => {
             tokio::time::sleep(time).await;
+            StatusCode::OK.into_response()
+        }
+        Some(ScriptedResponse::Held(release)) => {
+            release.cancelled().await;
             StatusCode::OK.into_response()
         }
         Some(ScriptedResponse::Hang) => std::future::pending().await,

@@ -17,6 +17,7 @@ on_both_stores!(World =>
     opt_outs_from_before_an_upgrade_hold,
     an_unsubscribed_address_stays_unsubscribed,
     an_opt_out_by_address_reaches_users_who_are_older_than_an_erasure,
+    an_address_stays_unsubscribed_when_a_duplicate_is_erased,
     an_import_of_the_new_id_does_not_prevent_a_rename,
     all_addresses_that_a_user_has_in_a_batch_count,
     ids_of_merged_users_are_kept_until_the_kept_user_is_erased,
@@ -283,6 +284,38 @@ async fn an_opt_out_by_address_reaches_users_who_are_older_than_an_erasure(world
     let out = set(json!({ "email": "a@acme.example" }), emails("unsubscribed"));
     world.received(120, update_only(out)).await;
     assert_eq!(world.show("bob").await["email_subscribe"], "unsubscribed");
+    world.received(160, address("dee")).await;
+    assert_eq!(world.show("dee").await["email_subscribe"], "unsubscribed");
+}
+
+async fn an_address_stays_unsubscribed_when_a_duplicate_is_erased(world: World) {
+    let address = |user: &str| set(id(user), json!({ "email": "A@acme.example" }));
+    let state = async |user: &str| world.show(user).await["email_subscribe"].clone();
+    let erase = |user: &str| json!({ "identity": { "user": id(user), "change": "erase" } });
+    for user in ["ann", "bob", "cay"] {
+        world.received(0, address(user)).await;
+    }
+    let out = set(json!({ "email": "a@acme.example" }), emails("unsubscribed"));
+    world.received(10, update_only(out)).await;
+    world.received(20, erase("ann")).await;
+    world.received(30, address("dee")).await;
+    assert_eq!(state("dee").await, "unsubscribed");
+    world.received(40, erase("dee")).await;
+    erase::erase(&world.app.store, &world.workspace, "bob").await.unwrap();
+    world.import(&[json!({ "external_id": "eve", "email": "a@acme.example" })]).await;
+    assert_eq!(state("eve").await, "unsubscribed");
+    // Nothing is known of the last ones.
+    for user in ["cay", "eve"] {
+        erase::erase(&world.app.store, &world.workspace, user).await.unwrap();
+    }
+    assert_eq!(world.count("unsubscribed_emails").await, 0);
+    world.received(50, address("fay")).await;
+    // Another user of the address, who is not unsubscribed, does not keep the state.
+    let own = json!({ "email": "a@acme.example", "email_subscribe": "unsubscribed" });
+    world.received(60, set(id("gil"), own)).await;
+    world.received(70, erase("gil")).await;
+    assert_eq!(world.count("unsubscribed_emails").await, 0);
+    assert_eq!(state("fay").await, Value::Null);
 }
 
 async fn an_import_of_the_new_id_does_not_prevent_a_rename(world: World) {

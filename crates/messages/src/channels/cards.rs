@@ -6,8 +6,7 @@ mod rows;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-pub use rows::erase_user;
-pub use rows::{Card, list_for_user, sweep};
+pub use rows::{Card, erase_user, list_for_user, move_to, sweep};
 
 use super::write_batcher::WriteBatcher;
 use crate::app::App;

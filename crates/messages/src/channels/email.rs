@@ -25,15 +25,15 @@ mod reply;
 pub(super) use compose::{check_header, check_header_value};
 pub use compose::{check_mailbox, check_mailboxes};
 pub use connect::{Connector, Timeouts};
-pub use connections::RelayPools;
+pub use connections::{RelayPermit, RelayPools};
 pub use conversation::{SmtpError, Step};
 
 use crate::app::App;
 use crate::{MessageId, Outcome, Outgoing};
 use gateway::workspaces::Channel;
 
-/// Sends an email to the relay.
-pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
+/// Sends an email to the relay; without a `permit`, waits for a connection.
+pub async fn send(app: &App, message: &Outgoing<'_>, permit: Option<&RelayPermit>) -> Outcome {
     let Some(settings) = &message.settings.email else {
         return Outcome::Failed("the workspace declares no email".into());
     };
@@ -41,7 +41,13 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
         Ok(email) => email,
         Err(outcome) => return outcome,
     };
-    app.relays.send_email(&settings.smtp, message.is_transactional, &app.config, &email).await
+    match permit {
+        Some(permit) => permit.send_email(&email).await,
+        None => {
+            let is_transactional = message.is_transactional;
+            app.relays.send_email(&settings.smtp, is_transactional, &app.config, &email).await
+        }
+    }
 }
 
 /// The Message-ID without its brackets: the same for each attempt.

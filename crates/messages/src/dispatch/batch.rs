@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::Map;
 use tokio_util::sync::CancellationToken;
@@ -67,6 +68,8 @@ pub(super) struct Batch {
     pub users: Vec<User>,
     /// Messages that can no longer be sent.
     pub ended: Vec<Settled>,
+    /// When the users were read.
+    pub read_at: Option<Instant>,
 }
 
 impl Batch {
@@ -142,7 +145,8 @@ impl PartReader {
         }
         let now = self.app.clock.now_ms();
         let (mut walked, mut chosen, mut left_out) = (0, Vec::new(), LeftOut::default());
-        let (position, is_last) = loop {
+        let (position, is_last, read_at) = loop {
+            let read_at = Instant::now();
             let page = self.page().await?;
             let (position, is_last) = (page.end, page.is_last);
             walked += page.walked;
@@ -151,7 +155,7 @@ impl PartReader {
             chosen.extend(chosen_of_page);
             left_out += left_out_of_page;
             if !chosen.is_empty() || is_last || walked >= MAX_SKIPPED_USERS {
-                break (position, is_last);
+                break (position, is_last, read_at);
             }
             if let Recipients::UserRange(from, _) = &mut self.part.recipients {
                 *from = position;
@@ -167,7 +171,7 @@ impl PartReader {
             *from = position;
         }
         metrics::counter!("longshore_dispatch_users_total").increment(walked.unsigned_abs());
-        Ok(Some(batch))
+        Ok(Some(Batch { read_at: Some(read_at), ..batch }))
     }
 
     async fn page(&mut self) -> Result<Page, DispatchError> {
@@ -311,13 +315,13 @@ impl PartReader {
         let users = chosen.into_iter().map(|chosen| chosen.user);
         Ok(Batch {
             users: users.filter(|user| !user.messages.is_empty()).collect(),
-            ended: Vec::new(),
+            ..Batch::default()
         })
     }
 
     /// Messages that were stored before and are due at `now`.
     pub async fn open(&mut self, now: i64) -> Result<Option<Batch>, DispatchError> {
-        let (context, limit) = (self.context(), self.limit);
+        let (context, limit, read_at) = (self.context(), self.limit, Instant::now());
         let mut tx = self.app.store.snapshot().await?;
         let open = message_rows::open(&mut tx, context.dispatch, context.part, now, limit).await?;
         if open.is_empty() {
@@ -333,7 +337,8 @@ impl PartReader {
         drop(tx);
         self.adapt(stored.len(), stored.iter().map(|user| user.doc.len()).sum());
         let job = self.job.clone();
-        Ok(Some(compute(&self.app, move || reopen(&job, open, stored, named)).await?))
+        let batch = compute(&self.app, move || reopen(&job, open, stored, named)).await?;
+        Ok(Some(Batch { read_at: Some(read_at), ..batch }))
     }
 }
 
@@ -412,15 +417,19 @@ pub(super) fn read_user<'a>(
     doc: &str,
     activity: Option<&'a [u8]>,
 ) -> Result<(Recipient, Option<Activity<'a>>), &'static str> {
-    let recipient = Recipient::read(service_id, doc).map_err(|error| {
-        tracing::error!(user = %service_id, %error, "profile unreadable");
-        UNREADABLE_PROFILE
-    })?;
+    let recipient = Recipient::read(service_id, doc);
+    let recipient = recipient.map_err(|error| unreadable_profile(service_id, &error))?;
     let activity = activity.map(Activity::decode).transpose().map_err(|error| {
         tracing::error!(user = %service_id, %error, "activity unreadable");
         UNREADABLE_ACTIVITY
     })?;
     Ok((recipient, activity))
+}
+
+/// Logs that a profile is unreadable; returns the reason for the operator.
+pub(super) fn unreadable_profile(service_id: Uuid, error: &serde_json::Error) -> &'static str {
+    tracing::error!(user = %service_id, %error, "profile unreadable");
+    UNREADABLE_PROFILE
 }
 
 /// Whether a user's subscription allows a message, with the order's `required` state. SMS and
@@ -453,6 +462,25 @@ pub(super) fn without_address(user: &Recipient, channel: Channel) -> Option<&'st
     }
 }
 
+/// The outcome of a message whose user is gone.
+const DELETED: (RowState, &str) =
+    (RowState::Failed, "the user was deleted or merged, or the message was deleted");
+
+/// Checks a stored message with its user as read now: none if there is no such user. The error is
+/// the outcome of a message that can no longer be sent.
+pub(super) fn check_again(
+    user: Option<Result<&Recipient, &'static str>>,
+    channel: Channel,
+    required: SubscriptionState,
+) -> Result<(), (RowState, &'static str)> {
+    match user {
+        None => Err(DELETED),
+        Some(Err(why)) => Err((RowState::Failed, why)),
+        Some(Ok(user)) if is_subscribed(user, channel, required) => Ok(()),
+        Some(Ok(_)) => Err((RowState::Unreachable, "the user has unsubscribed")),
+    }
+}
+
 /// Messages that were stored before, with the current state of their users.
 fn reopen(
     job: &Job,
@@ -476,20 +504,23 @@ fn reopen(
     let mut ended = Vec::new();
     for OpenMessage { service_id, channel, attempts, created_at } in open {
         let index = job.content.messages().iter().position(|message| message.channel == channel);
-        let (state, why) = match (users.get_mut(&service_id), index) {
-            (Some(Err(why)), _) => (RowState::Failed, *why),
-            (Some(Ok(user)), Some(index)) => {
-                // Checked again, because it may be hours after the messages were stored.
-                if is_subscribed(&user.recipient, channel, job.order.subscription_state) {
-                    user.messages.push(DueMessage { index, channel, attempts, created_at });
-                    continue;
-                }
-                (RowState::Unreachable, "the user has unsubscribed")
+        let user = users.get_mut(&service_id);
+        let found = user.as_deref().map(|user| match user {
+            Ok(user) => Ok(&user.recipient),
+            Err(why) => Err(*why),
+        });
+        // It may be hours after the messages were stored.
+        let checked = check_again(found, channel, job.order.subscription_state);
+        let (state, why) = match (checked, user, index) {
+            (Ok(()), Some(Ok(user)), Some(index)) => {
+                user.messages.push(DueMessage { index, channel, attempts, created_at });
+                continue;
             }
-            _ => (RowState::Failed, "the user or the message was deleted"),
+            (Err(outcome), ..) => outcome,
+            _ => DELETED,
         };
         ended.push(Settled::ended(service_id, channel, state, Some(why.to_owned())));
     }
     let users = users.into_values().flatten().filter(|user| !user.messages.is_empty());
-    Batch { users: users.collect(), ended }
+    Batch { users: users.collect(), ended, read_at: None }
 }

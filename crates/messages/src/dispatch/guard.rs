@@ -18,8 +18,8 @@ use store::{StoreError, within_timeout};
 /// How long a state that was read allows messages.
 const MAX_AGE: Duration = Duration::from_millis(250);
 
-/// Pause after the state could not be read; messages wait meanwhile.
-const PAUSE: Duration = Duration::from_millis(250);
+/// Pause after the store could not be read; messages wait meanwhile.
+pub(super) const PAUSE: Duration = Duration::from_millis(250);
 
 /// Allows messages of a dispatch while it is running. One for each claimed part.
 pub(super) struct Guard {

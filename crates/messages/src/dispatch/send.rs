@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::Value;
+use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -14,17 +15,21 @@ use super::batch::{Batch, DueMessage, User};
 use super::guard::Guard;
 use super::job::Job;
 use super::message_rows::Settled;
+use super::waiting_users::WaitingUsers;
 use crate::app::App;
+use crate::channels::RelayPermit;
 use crate::content::Rendered;
 use crate::dispatch::state::RowState;
 use crate::external::{Answers, External, MAX_ATTEMPTS, RenderError};
 use crate::order::Named;
 use crate::personalization::Scope;
 use crate::{MessageId, Outcome, Outgoing, channels};
+use gateway::workspaces::Channel;
 use kit::clock::{hours, millis};
 use kit::json::TreeObject;
 use kit::panics;
 use kit::retry::backoff;
+use people::users::Recipient;
 use runtime::fairness::{Holder, SLOT_BYTES, SharedMemory};
 use template::{Request, Stop};
 
@@ -43,6 +48,8 @@ pub(super) struct Ready {
     users: Vec<User>,
     messages: Vec<ReadyMessage>,
     settled: Vec<Settled>,
+    /// When the users were read.
+    read_at: Option<Instant>,
 }
 
 struct ReadyMessage {
@@ -67,7 +74,7 @@ pub(super) fn render(
     now: i64,
     halt: &CancellationToken,
 ) -> (Ready, Batch) {
-    let began = Instant::now();
+    let (began, read_at) = (Instant::now(), batch.read_at);
     let (mut users, mut messages, mut settled) = (Vec::new(), Vec::new(), batch.ended);
     let (mut waiting, mut bytes) = (batch.users.into_iter(), 0);
     while bytes < MAX_RENDERED_BYTES && !halt.is_cancelled() {
@@ -89,8 +96,8 @@ pub(super) fn render(
         users.push(user);
     }
     metrics::histogram!("longshore_dispatch_render_seconds").record(began.elapsed());
-    let rest = Batch { users: waiting.collect(), ended: Vec::new() };
-    (Ready { users, messages, settled }, rest)
+    let rest = Batch { users: waiting.collect(), ended: Vec::new(), read_at };
+    (Ready { users, messages, settled, read_at }, rest)
 }
 
 /// The outcome of a message whose rendering stopped.
@@ -179,8 +186,9 @@ fn entry_properties(job: &Job, named: Option<&Named>) -> Option<TreeObject> {
 }
 
 /// Sends messages in parallel, as far as `sends` has permits for the workspace, and reports the
-/// outcome of each to `outcomes`. Starts none that the guard does not allow. When the worker must
-/// stop, it soon abandons those in progress, too: they get no outcome, and are sent again.
+/// outcome of each to `outcomes`. Starts none that the guard or the user does not allow. When the
+/// worker must stop, it soon abandons those in progress, too: they get no outcome, and are sent
+/// again.
 pub(super) async fn send(
     app: &App,
     job: &Arc<Job>,
@@ -189,34 +197,48 @@ pub(super) async fn send(
     (guard, stop): (&Guard, &CancellationToken),
     outcomes: UnboundedSender<Settled>,
 ) {
-    let Ready { users, messages, settled } = ready;
-    let halt = guard.halt();
+    let Ready { users, messages, settled, read_at } = ready;
+    let (halt, order) = (guard.halt(), &job.order);
     let grace = async {
         stop.cancelled().await;
         tokio::time::sleep(GRACE).await;
     }
     .shared();
     let (users, outcomes, limit) = (&users, &outcomes, app.config.messages.sends_in_flight);
-    let workspace = Holder::Workspace(job.order.workspace_id);
+    let workspace = Holder::Workspace(order.workspace_id);
+    let waiting = messages.iter().map(|message| users[message.user_index].recipient.service_id);
+    let waiting = &Mutex::new(WaitingUsers::new(waiting.collect(), read_at));
     // The receiver outlives the senders.
     let report = |settled| drop(outcomes.send(settled));
     settled.into_iter().for_each(report);
-    let reserve = || async {
-        tokio::select! {
+    let turn = &Mutex::new(());
+    let reserve = |message: usize, channel: Channel| async move {
+        // One message of the part at a time waits for a permit. The others hold none while it reads
+        // the users again.
+        let _turn = turn.lock().await;
+        let permit = tokio::select! {
             biased;
-            () = halt.cancelled() => None,
-            permit = sends.reserve(workspace, SLOT_BYTES) => Some(permit),
-        }
-    };
-    // One message of the part at a time waits for a permit.
-    let messages = futures::stream::iter(messages).then(|message| async move {
-        let permit = match &message.draft {
-            Draft::Rendered(_) => reserve().await,
-            Draft::Needs(..) => None,
+            () = halt.cancelled() => return None,
+            permit = sends.reserve(workspace, SLOT_BYTES) => permit,
         };
-        (message, permit)
-    });
-    let sending = messages.for_each_concurrent(limit, |(message, permit)| {
+        let mut waiting = waiting.lock().await;
+        waiting.refresh(app, order.workspace_id, message, halt).await;
+        Some(waiting.latest(message, channel, order.subscription_state).map(|_| permit))
+    };
+    // Checks the user again, because an email may have waited for a connection.
+    let start = |message: usize, channel: Channel| async move {
+        let mut waiting = waiting.lock().await;
+        while guard.allows().await {
+            // The guard may have waited for the store.
+            if waiting.is_fresh(message) {
+                return Some(waiting.latest(message, channel, order.subscription_state));
+            }
+            waiting.refresh(app, order.workspace_id, message, halt).await;
+        }
+        None
+    };
+    let messages = futures::stream::iter(messages).enumerate();
+    let sending = messages.for_each_concurrent(limit, |(number, message)| {
         let ReadyMessage { user_index, due, draft } = message;
         let (user, grace) = (&users[user_index], grace.clone());
         async move {
@@ -231,15 +253,30 @@ pub(super) async fn send(
                     },
                 },
             };
-            let permit = match permit {
-                Some(permit) => Some(permit),
-                None => reserve().await,
+            let (id, channel) = (user.recipient.service_id, due.channel);
+            let ended = |(state, why): (RowState, &str)| {
+                report(Settled::ended(id, channel, state, Some(why.to_owned())));
             };
-            let Some(_permit) = permit else { return };
-            if !guard.allows().await {
-                return;
-            }
-            let attempt = send_message(app, job, user, due, &rendered);
+            let _permit = match reserve(number, channel).await {
+                Some(Ok(permit)) => permit,
+                Some(Err(why)) => return ended(why),
+                None => return,
+            };
+            let connection = tokio::select! {
+                biased;
+                () = halt.cancelled() => return,
+                reserved = channels::reserve(app, &job.settings, channel) => match reserved {
+                    Ok(connection) => connection,
+                    Err(outcome) => return report(after_attempt(app, id, due, outcome)),
+                },
+            };
+            let latest = match start(number, channel).await {
+                Some(Ok(latest)) => latest,
+                Some(Err(why)) => return ended(why),
+                None => return,
+            };
+            let recipient = latest.as_deref().unwrap_or(&user.recipient);
+            let attempt = send_message(app, job, recipient, due, (&rendered, connection.as_ref()));
             tokio::select! {
                 settled = attempt => report(settled),
                 () = grace => {}
@@ -252,11 +289,10 @@ pub(super) async fn send(
 async fn send_message(
     app: &App,
     job: &Job,
-    user: &User,
+    recipient: &Recipient,
     due: DueMessage,
-    rendered: &Rendered,
+    (rendered, connection): (&Rendered, Option<&RelayPermit>),
 ) -> Settled {
-    let recipient = &user.recipient;
     let outgoing = Outgoing {
         workspace_id: job.order.workspace_id,
         settings: &job.settings,
@@ -272,7 +308,8 @@ async fn send_message(
         send_id: job.order.send_id.as_deref(),
         request_id: &job.order.request_id,
     };
-    let attempt = AssertUnwindSafe(channels::send(app, outgoing)).catch_unwind();
+    let attempt = channels::send_reserved(app, outgoing, connection);
+    let attempt = AssertUnwindSafe(attempt).catch_unwind();
     let user = recipient.service_id;
     match attempt.await {
         Ok(outcome) => after_attempt(app, user, due, outcome),
@@ -334,8 +371,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use gateway::workspaces::Channel;
-    use people::users::Recipient;
 
     #[test]
     fn few_large_messages_are_held_at_once() {
@@ -350,7 +385,7 @@ mod tests {
             let due = DueMessage { index: 0, channel, attempts: 0, created_at: 0 };
             User { recipient, named: None, messages: vec![due] }
         };
-        let mut batch = Batch { users: (0..23).map(user).collect(), ended: Vec::new() };
+        let mut batch = Batch { users: (0..23).map(user).collect(), ..Batch::default() };
         let mut seen = Vec::new();
         while !batch.is_empty() {
             let (ready, rest) = render(&job, batch, 0, &CancellationToken::new());

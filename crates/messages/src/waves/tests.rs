@@ -27,6 +27,13 @@ fn user(zone: Option<&str>) -> Recipient {
     }
 }
 
+/// A user who moved to a zone at a time.
+fn moved(zone: &str, at: i64) -> Recipient {
+    let mut user = user(Some(zone));
+    user.profile.insert("time_zone_changed_at".to_owned(), at.into());
+    user
+}
+
 fn active_at(times: &[&str]) -> Vec<u8> {
     let mut activity = Activity::default();
     for (number, time) in times.iter().enumerate() {
@@ -95,6 +102,17 @@ fn the_best_hour_is_that_of_most_activity_in_the_users_zone() {
     assert_eq!(due_for(&evenings, "2026-11-21T20:30:00Z"), ms("2026-11-21T17:00:00Z"));
     // No activity is known: the given time.
     assert_eq!(due_for(&[], "2026-11-20T00:00:00Z"), ms("2026-11-21T17:00:00Z"));
+    // Activity while the messages are sent does not move the hour.
+    let mut later = evenings.to_vec();
+    later.extend(["2026-11-20T00:00:00Z", "2026-11-20T00:01:00Z", "2026-11-21T00:00:00Z"]);
+    assert_eq!(due_for(&later, "2026-11-19T00:00:00Z"), ms("2026-11-21T19:00:00Z"));
+    assert_eq!(due_for(&later[5..], "2026-11-19T00:00:00Z"), ms("2026-11-21T17:00:00Z"));
+    let before = ["2026-11-19T23:59:59Z"];
+    assert_eq!(due_for(&before, "2026-11-19T00:00:00Z"), ms("2026-11-20T23:00:00Z"));
+    // Days that may be deleted while the messages are sent do not count.
+    let due_by = |time| due_for(&[time], "2026-11-19T00:00:00Z");
+    assert_eq!(due_by("2026-08-17T00:00:00Z"), ms("2026-11-21T01:00:00Z"));
+    assert_eq!(due_by("2026-08-16T23:59:59Z"), ms("2026-11-21T17:00:00Z"));
     let moments = moments(when);
     assert!((100..300).contains(&moments.len()), "{}", moments.len());
 }
@@ -116,6 +134,24 @@ fn slightly_late_waves_are_sent_at_once() {
     assert!(!is_in(&wave, &user(Some("Asia/Tokyo")), None, &TimeZone::UTC));
     assert!(!is_in(&wave, &user(Some("Asia/Kolkata")), None, &TimeZone::UTC));
     assert_eq!(first.next_at, Some(ms("2026-11-21T04:30:00Z")));
+
+    // The next one includes only users whose time came since, and those who moved there since.
+    let second = step(when, made_at, first.progress, now + 20 * MINUTE, HOUR).wave.unwrap();
+    assert_eq!(second.previous_ms, Some(wave.at_ms));
+    assert!(is_in(&second, &user(Some("Asia/Kolkata")), None, &TimeZone::UTC));
+    // Tokyo's moment was missed.
+    for (zone, is_timely) in [("Asia/Kathmandu", true), ("Asia/Dhaka", true), ("Asia/Tokyo", false)]
+    {
+        assert!(!is_in(&second, &user(Some(zone)), None, &TimeZone::UTC), "{zone}");
+        assert!(!is_in(&second, &moved(zone, made_at - HOUR), None, &TimeZone::UTC), "{zone}");
+        assert_eq!(is_in(&second, &moved(zone, now), None, &TimeZone::UTC), is_timely, "{zone}");
+    }
+    // Those of version 0.2.0 include all users whose time has come.
+    let mut stored = serde_json::to_value(second).unwrap();
+    stored.as_object_mut().unwrap().remove("previous_ms");
+    let stored: Wave = serde_json::from_value(stored).unwrap();
+    assert_eq!(stored, Wave { previous_ms: None, ..second });
+    assert!(is_in(&stored, &user(Some("Asia/Dhaka")), None, &TimeZone::UTC));
 
     // Again at the same time there is nothing to do.
     let again = step(when, made_at, first.progress, now, HOUR);
@@ -145,13 +181,15 @@ fn an_instant_has_one_wave() {
     assert_eq!((missed.wave, missed.missed), (None, vec![when.time]));
 }
 
-/// Runs the waves of a schedule: whenever one is due, and again after pauses.
-fn waves(when: When, made_at: i64, pauses: &[i64]) -> Vec<Wave> {
-    let (mut progress, mut waves) = (Progress::default(), Vec::new());
+/// Runs the waves of a schedule: whenever one is due, and again after pauses. Returns them, and the
+/// missed moments.
+fn waves(when: When, made_at: i64, pauses: &[i64]) -> (Vec<Wave>, Vec<i64>) {
+    let (mut progress, mut waves, mut missed) = (Progress::default(), Vec::new(), Vec::new());
     let (mut now, moments) = (made_at, moments(when));
     for turn in 0.. {
         let step = step_through(moments.clone(), when, made_at, progress, (now, HOUR));
         waves.extend(step.wave);
+        missed.extend(step.missed);
         progress = step.progress;
         match step.next_at {
             // Immediately or some time later, as for workers.
@@ -159,13 +197,14 @@ fn waves(when: When, made_at: i64, pauses: &[i64]) -> Vec<Wave> {
             None => break,
         }
     }
-    waves
+    (waves, missed)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Around days on which many zones change their clocks, and others.
+    /// Around days on which many zones change their clocks, and others. So a user who is excluded
+    /// counts once, and gets nothing later. The moments between two waves can be missed.
     #[test]
     fn each_user_is_in_exactly_one_wave(
         day in prop::sample::select(vec![
@@ -175,7 +214,7 @@ proptest! {
         minutes in 0..1440_i64,
         is_optimal: bool,
         moments_of_activity in prop::collection::vec(0..(86_400_000_i64 * 20), 0..6),
-        pauses in prop::collection::vec(0..HOUR, 1..4),
+        pauses in prop::collection::vec(0..2 * HOUR, 1..4),
         zones in prop::sample::subsequence(zones(), 40),
     ) {
         let timing = if is_optimal { Timing::Optimal } else { Timing::Local };
@@ -188,24 +227,31 @@ proptest! {
         }
         let packed = activity.encode();
         let activity = Activity::decode(&packed).unwrap();
-        let (waves, moments) = (waves(when, made_at, &pauses), moments(when));
+        let ((waves, missed), moments) = (waves(when, made_at, &pauses), moments(when));
         prop_assert!(when.earliest() <= moments[0]);
-        prop_assert!(waves.last().unwrap().is_last);
+        prop_assert!(!missed.is_empty() || waves.last().unwrap().is_last);
+        prop_assert_eq!(missed.is_empty(), pauses.iter().all(|pause| *pause < HOUR));
         prop_assert!(waves.is_sorted_by(|a, b| a.at_ms < b.at_ms));
         prop_assert!(waves.len() <= moments.len());
         for zone in zones {
             let user = user(Some(&zone));
             let due = due(when, made_at, &user, Some(&activity), &TimeZone::UTC);
             prop_assert!(moments.binary_search(&due).is_ok(), "{zone} {due}");
-            // The first wave that includes a user sends; later waves find that it was sent.
             let includes = |wave: &Wave| is_in(wave, &user, Some(&activity), &TimeZone::UTC);
-            let index = waves.iter().position(includes).expect("a wave with the user");
+            let including: Vec<usize> = (0..waves.len()).filter(|n| includes(&waves[*n])).collect();
+            if missed.contains(&due) {
+                prop_assert!(including.is_empty(), "{zone} was sent to late: {including:?}");
+                continue;
+            }
+            prop_assert_eq!(including.len(), 1, "{}: {:?}", zone, including);
+            let index = including[0];
             prop_assert!(waves[index].at_ms >= due);
             prop_assert!(index == 0 || waves[index - 1].at_ms < due, "{zone} was sent to late");
         }
     }
 
-    /// A user who moves between waves is still in exactly one of them.
+    /// A user who moves between waves, before their moment, is still in exactly one of them: the
+    /// next one, or that of their moment in the new zone.
     #[test]
     fn users_who_change_time_zone_are_in_a_wave(
         minutes in 0..1440_i64,
@@ -215,12 +261,25 @@ proptest! {
     ) {
         let mut when = wall(Timing::Local, "2026-10-25T00:00:00");
         when.time += minutes * MINUTE;
-        let waves = waves(when, when.time - 72 * HOUR, &[0]);
-        let sent = waves.iter().enumerate().find(|(number, wave)| {
-            let zone = if *number < moved_before { &from } else { &to };
-            is_in(wave, &user(Some(zone)), None, &TimeZone::UTC)
-        });
-        prop_assert!(sent.is_some());
+        let made_at = when.time - 72 * HOUR;
+        let (waves, _) = waves(when, made_at, &[0]);
+        let moved_at = match moved_before {
+            0 => made_at,
+            number => waves.get(number - 1).map_or(i64::MAX, |wave| wave.at_ms + 1),
+        };
+        let (before, after) = (user(Some(&from)), moved(&to, moved_at));
+        let (early, late) = waves.split_at(moved_before.min(waves.len()));
+        let count = |waves: &[Wave], user: &Recipient| {
+            waves.iter().filter(|wave| is_in(wave, user, None, &TimeZone::UTC)).count()
+        };
+        let sent = count(early, &before);
+        prop_assert!(sent <= 1);
+        if sent == 0 {
+            prop_assert_eq!(count(late, &after), 1);
+            let due = due(when, made_at, &after, None, &TimeZone::UTC);
+            let is_past = early.last().is_some_and(|wave| due <= wave.at_ms);
+            prop_assert!(!is_past || is_in(&late[0], &after, None, &TimeZone::UTC));
+        }
     }
 
     #[test]
@@ -230,6 +289,7 @@ proptest! {
             let when = When { timing, time };
             step(when, made_at, progress, now, late.into());
             when.earliest();
+            when.activity_days();
             due(when, made_at, &user(None), None, &TimeZone::UTC);
         }
     }

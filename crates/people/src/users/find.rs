@@ -9,7 +9,7 @@ use crate::users::activity::{Activity, ActivityError};
 use crate::users::erased_rows::{self, Name, name_hash};
 use crate::users::profile::{Field, Profile};
 use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
-use crate::users::{activity_rows, merged_rows, optout_rows, record, service_id};
+use crate::users::{activity_rows, merged_rows, opt_outs, record, service_id};
 use gateway::workspaces::Workspace;
 use kit::clock::Clock;
 use kit::retry::Retry;
@@ -114,8 +114,7 @@ pub async fn show<'a>(
     };
     let (currency, rates) = (&workspace.currency, &workspace.exchange_rates);
     let document = Profile::parse(&user.doc).map_or(user.doc, |mut profile| {
-        // Not a field of the record.
-        profile.replace_decision_times(None);
+        profile.remove_times();
         profile.to_document()
     });
     Ok(record::show(&document, &activity, clock.today(), currency, rates))
@@ -170,22 +169,23 @@ pub async fn remove(
 }
 
 /// Like [`remove`], for a user who was not merged into another one: also deletes the ids of users
-/// who were merged into this one, and the record that the address is unsubscribed.
+/// who were merged into this one, and the record that the address is unsubscribed, unless another
+/// user with the address is. Returns all ids of the user: other domains may have data of each.
 pub async fn erase(
     tx: &mut Tx,
     workspace: i32,
     names: &[(Name, Cow<'_, str>)],
     user: Option<&StoredUser>,
     erased_at: i64,
-) -> Result<(), StoreError> {
+) -> Result<Vec<Uuid>, StoreError> {
     remove(tx, workspace, names, user, erased_at).await?;
-    for (_, email) in names.iter().filter(|(name, _)| *name == Name::Email) {
-        optout_rows::erase(tx, workspace, email, erased_at).await?;
-    }
-    match user {
-        Some(user) => merged_rows::delete_merged(tx, workspace, user.service_id).await,
-        None => Ok(()),
-    }
+    let emails = names.iter().filter(|(name, _)| *name == Name::Email);
+    let emails: Vec<&str> = emails.map(|(_, email)| email.as_ref()).collect();
+    opt_outs::erase(tx, workspace, &emails, erased_at).await?;
+    let Some(user) = user else { return Ok(Vec::new()) };
+    let mut ids = merged_rows::delete_merged(tx, workspace, user.service_id).await?;
+    ids.push(user.service_id);
+    Ok(ids)
 }
 
 pub(crate) async fn remove_identifiers(

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use store::{StoreError, Tx, execute, fetch_listed};
+use store::{StoreError, Tx, execute, fetch_listed, on};
 
 /// Stores that a user was merged into another one. An import of an earlier version could create a
 /// merged user again; then the last merge counts.
@@ -73,26 +73,25 @@ async fn kept_as(
     Ok(rows.into_iter().collect())
 }
 
-/// Deletes the ids of all users who were merged into a user, and into those.
+/// Deletes the ids of all users who were merged into a user, and into those; returns them.
 pub(crate) async fn delete_merged(
     tx: &mut Tx,
     workspace: i32,
     kept: Uuid,
-) -> Result<(), StoreError> {
-    execute!(
-        tx,
-        sqlx::query(
-            "WITH RECURSIVE gone (service_id) AS (
-                 SELECT service_id FROM merged_users WHERE workspace_id = $1 AND kept_as = $2
-                 UNION
-                 SELECT merged_users.service_id FROM gone
-                 JOIN merged_users ON merged_users.workspace_id = $1
-                     AND merged_users.kept_as = gone.service_id)
-             DELETE FROM merged_users
-             WHERE workspace_id = $1 AND service_id IN (SELECT service_id FROM gone)",
-        )
-        .bind(workspace)
-        .bind(kept)
-    );
-    Ok(())
+) -> Result<Vec<Uuid>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "WITH RECURSIVE gone (service_id) AS (
+             SELECT service_id FROM merged_users WHERE workspace_id = $1 AND kept_as = $2
+             UNION
+             SELECT merged_users.service_id FROM gone
+             JOIN merged_users ON merged_users.workspace_id = $1
+                 AND merged_users.kept_as = gone.service_id)
+         DELETE FROM merged_users
+         WHERE workspace_id = $1 AND service_id IN (SELECT service_id FROM gone)
+         RETURNING service_id",
+    )
+    .bind(workspace)
+    .bind(kept)
+    .fetch_all(c)
+    .await?))
 }

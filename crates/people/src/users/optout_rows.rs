@@ -63,6 +63,25 @@ pub async fn lock(
     Ok(())
 }
 
+/// Locks the rows of addresses until the end of the transaction, in their order.
+pub(super) async fn lock_rows(
+    tx: &mut Tx,
+    workspace: i32,
+    emails: &[&str],
+) -> Result<(), StoreError> {
+    let Tx::Postgres(tx) = tx else { return Ok(()) };
+    let hashes: Vec<[u8; 32]> = emails.iter().map(|email| name_hash(Name::Email, email)).collect();
+    sqlx::query(
+        "SELECT 1 FROM unsubscribed_emails WHERE workspace_id = $1 AND who = ANY($2)
+         ORDER BY who FOR UPDATE",
+    )
+    .bind(workspace)
+    .bind(hashes.iter().map(<[u8; 32]>::as_slice).collect::<Vec<_>>())
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
 /// Stores when the users of addresses unsubscribed; each address once.
 pub async fn put(tx: &mut Tx, workspace: i32, new: &[(&str, i64)]) -> Result<(), StoreError> {
     let new = sorted(new);
@@ -114,16 +133,6 @@ pub async fn remove(
         }
     }
     Ok(())
-}
-
-/// Deletes the address of a user who was erased at a time.
-pub(crate) async fn erase(
-    tx: &mut Tx,
-    workspace: i32,
-    email: &str,
-    erased_at: i64,
-) -> Result<(), StoreError> {
-    remove(tx, workspace, &[(email, erased_at.saturating_add(1))]).await
 }
 
 /// The hashes, in the order in which rows are locked.

@@ -21,6 +21,10 @@ pub const MAX_BYTES: usize = 1 << 20;
 /// requests and imports cannot set it. Version 0.2.0 keeps it unchanged, like every unknown name.
 pub(crate) const DECISION_TIMES: &str = "decision_times";
 
+/// The name under which a profile has the time at which the user's time zone changed, in
+/// milliseconds since the epoch; absent if it never did. It is not a [`Field`] either.
+pub(crate) const TIME_ZONE_CHANGED_AT: &str = "time_zone_changed_at";
+
 pub use self::document::MergedProfile;
 pub use kit::words::MAX_TEXT;
 
@@ -261,12 +265,27 @@ impl Profile {
 
     /// Sets or removes the times of the user's decisions; returns the former ones.
     pub fn replace_decision_times(&mut self, times: Option<Box<str>>) -> Option<Box<str>> {
-        let index = self.more.iter().position(|(name, _)| &**name == DECISION_TIMES);
-        match (index, times) {
-            (Some(index), Some(times)) => Some(std::mem::replace(&mut self.more[index].1, times)),
+        self.replace_more(DECISION_TIMES, times)
+    }
+
+    /// Sets when the time zone changed, in milliseconds since the epoch.
+    pub fn set_time_zone_changed_at(&mut self, at: i64) {
+        self.replace_more(TIME_ZONE_CHANGED_AT, Some(at.to_string().into_boxed_str()));
+    }
+
+    /// Removes the times that are not fields of the user record.
+    pub fn remove_times(&mut self) {
+        self.replace_more(DECISION_TIMES, None);
+        self.replace_more(TIME_ZONE_CHANGED_AT, None);
+    }
+
+    fn replace_more(&mut self, name: &str, value: Option<Box<str>>) -> Option<Box<str>> {
+        let index = self.more.iter().position(|(other, _)| &**other == name);
+        match (index, value) {
+            (Some(index), Some(value)) => Some(std::mem::replace(&mut self.more[index].1, value)),
             (Some(index), None) => Some(self.more.remove(index).1),
-            (None, Some(times)) => {
-                self.more.push((DECISION_TIMES.into(), times));
+            (None, Some(value)) => {
+                self.more.push((name.into(), value));
                 None
             }
             (None, None) => None,

@@ -1,5 +1,6 @@
 //! A user as messages see them: the stored profile, and the addresses in it.
 
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use serde::Deserialize;
@@ -7,8 +8,20 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::profile::TIME_ZONE_CHANGED_AT;
 use kit::clock::parse_time;
 use kit::json::TreeObject;
+
+/// The fields of a profile that channels use to reach a user.
+const CONTACT_FIELDS: [&str; 7] = [
+    "external_id",
+    "email",
+    "phone",
+    "email_subscribe",
+    "push_subscribe",
+    "subscription_groups",
+    "push_tokens",
+];
 
 /// A possible recipient of messages.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +98,19 @@ impl Recipient {
         Ok(Self { service_id, profile, custom })
     }
 
+    /// Reads only the fields that channels need to send a rendered message: addresses and
+    /// subscriptions.
+    pub fn read_contact(service_id: Uuid, document: &str) -> Result<Self, serde_json::Error> {
+        let fields: HashMap<String, &RawValue> = serde_json::from_str(document)?;
+        let mut profile = Map::new();
+        for name in CONTACT_FIELDS {
+            if let Some(value) = fields.get(name) {
+                profile.insert(name.to_owned(), serde_json::from_str(value.get())?);
+            }
+        }
+        Ok(Self { service_id, profile, custom: CustomAttributes::default() })
+    }
+
     pub fn text(&self, field: &str) -> Option<&str> {
         self.profile.get(field)?.as_str()
     }
@@ -105,6 +131,11 @@ impl Recipient {
     /// IANA name.
     pub fn time_zone(&self) -> Option<&str> {
         self.text("time_zone")
+    }
+
+    /// When the time zone changed, in milliseconds since the epoch; none if it never did.
+    pub fn time_zone_changed_at(&self) -> Option<i64> {
+        self.profile.get(TIME_ZONE_CHANGED_AT)?.as_i64()
     }
 
     /// The subscription to emails; `subscribed` if nothing else is known.
@@ -169,4 +200,37 @@ impl Recipient {
 fn state_in<'a>(group: &'a Map<String, Value>, id: &str) -> Option<&'a str> {
     let is_same = group.get("subscription_group_id").and_then(Value::as_str) == Some(id);
     group.get("subscription_state").and_then(Value::as_str).filter(|_| is_same)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_contact_has_the_addresses_and_subscriptions_of_its_profile() {
+        let document = json!({
+            "external_id": "ann", "email": "ann@a.example", "phone": "+442000000010",
+            "email_subscribe": "unsubscribed", "push_subscribe": "opted_in",
+            "subscription_groups": [
+                { "subscription_group_id": "g", "subscription_state": "subscribed" },
+            ],
+            "push_tokens": [{ "app_id": "a", "token": "t", "device_id": "d" }],
+            "first_name": "Ann", "custom_attributes": { "a": 1 },
+        });
+        let document = document.to_string();
+        let user = Recipient::read(Uuid::nil(), &document).unwrap();
+        let contact = Recipient::read_contact(Uuid::nil(), &document).unwrap();
+        assert_eq!(
+            (contact.external_id(), contact.email(), contact.phone()),
+            (Some("ann"), Some("ann@a.example"), Some("+442000000010"))
+        );
+        assert_eq!(contact.email_subscription(), Subscription::Unsubscribed);
+        assert_eq!(contact.push_subscription(), Subscription::OptedIn);
+        assert!(contact.is_in_group("g") && !contact.is_in_group("h"));
+        assert!(contact.push_tokens().eq(user.push_tokens()));
+        assert_eq!(contact.text("first_name"), None);
+        assert!(Recipient::read_contact(Uuid::nil(), "{").is_err());
+    }
 }

@@ -387,16 +387,11 @@ pub async fn sweep_identifiers(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<
     Ok(())
 }
 
-/// Deletes a user's profile and activity, the data to show to the user, and the user's ownership of
-/// push tokens.
+/// Deletes a user's profile and activity, and the user's ownership of push tokens.
 pub async fn remove_user(tx: &mut Tx, workspace: i32, user: &StoredUser) -> Result<(), StoreError> {
     let slice = slice(&user.service_id)?;
-    for sql in [
-        "DELETE FROM content_cards WHERE workspace_id = $1 AND service_id = $2",
-        "DELETE FROM push_tokens WHERE workspace_id = $1 AND service_id = $2",
-    ] {
-        execute!(tx, sqlx::query(sql).bind(workspace).bind(user.service_id));
-    }
+    let tokens = "DELETE FROM push_tokens WHERE workspace_id = $1 AND service_id = $2";
+    execute!(tx, sqlx::query(tokens).bind(workspace).bind(user.service_id));
     match tx {
         Tx::Postgres(tx) => {
             for sql in [

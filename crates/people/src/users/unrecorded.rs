@@ -10,12 +10,10 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::activity_rows::Cursor;
-use super::consent::Consent;
 use super::large_rows::lock_users;
-use super::profile::Profile;
 use super::rows::{self, For, StoredUser};
 use super::tokens::{Registered, Registrations, Token, TokenKey};
-use super::{devices, optout_rows, service_id, token_rows};
+use super::{devices, opt_outs, optout_rows, service_id, token_rows};
 use store::claims;
 use store::{ByteBudget, Store, StoreError, settings};
 
@@ -54,7 +52,7 @@ async fn record_users(store: &Store, workspace: i32, mut ids: Vec<Uuid>) -> Resu
     let mut registrations = Registrations::lock(&mut tx, workspace, &keys).await?;
     ids.extend(registrations.owners());
     let users = lock_users(&mut tx, workspace, &ids, &mut ByteBudget::unlimited()).await?;
-    let opt_outs = opt_outs(&users);
+    let opt_outs = opt_outs::of_users(&users);
     let mut lost: BTreeMap<Uuid, BTreeSet<TokenKey>> = BTreeMap::new();
     for user in &users {
         // Tokens that were registered since are recorded already.
@@ -85,18 +83,4 @@ async fn record_users(store: &Store, workspace: i32, mut ids: Vec<Uuid>) -> Resu
     optout_rows::lock(&mut tx, workspace, &[], &emails).await?;
     optout_rows::put(&mut tx, workspace, &opt_outs).await?;
     tx.commit().await
-}
-
-/// The addresses of users who unsubscribed, and when. A profile that cannot be read is skipped.
-fn opt_outs(users: &[StoredUser]) -> BTreeMap<String, i64> {
-    let mut opt_outs = BTreeMap::new();
-    for user in users {
-        let (Some(email), Ok(profile)) = (&user.email, Profile::parse(&user.doc)) else { continue };
-        let consent = Consent::read(&profile).with_opt_outs_at(user.attributes_at);
-        if let Some(at) = consent.unsubscribed_at() {
-            let last = opt_outs.entry(email.clone()).or_insert(at);
-            *last = at.max(*last);
-        }
-    }
-    opt_outs
 }

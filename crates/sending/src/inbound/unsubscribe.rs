@@ -14,6 +14,7 @@ use people::users::recipient::{Recipient, Subscription};
 use people::users::rows::{For, find_users};
 use people::users::{identifier, merged_rows, service_id};
 use store::StoreError;
+use tracking::immediate::RequestOptOuts;
 use tracking::{self, message};
 
 /// Maximum number of messages that a token may append in a window of this many milliseconds.
@@ -133,7 +134,7 @@ impl RecentUnsubscribes {
 
 /// Unsubscribes a user from emails, and the address to which they go: other users may have it, too.
 /// The change is a tracked attribute, which only a decision that is received later ends. Returns
-/// once it is durable.
+/// once it is durable and, unless the database is busy, applied.
 pub async fn unsubscribe(
     app: &App,
     (workspace, user): (i32, Uuid),
@@ -153,23 +154,27 @@ pub async fn unsubscribe(
             groups: message::Entries::default(),
         }))
     };
-    let messages = || -> Result<_, String> {
+    let received_at = app.clock.now_ms();
+    let messages_and_opt_outs = || -> Result<_, String> {
         let by_email = email.map(|email| identifier::Identifier::Email(email.into()));
         let users = std::iter::once(identifier::Identifier::ServiceId(user)).chain(by_email);
-        let objects = users.map(object).collect::<Result<_, _>>()?;
+        let objects = users.map(object).collect::<Result<Vec<_>, _>>()?;
+        let opt_outs = RequestOptOuts::among(workspace, received_at, &objects);
         let request = tracking::Request {
             workspace,
-            received_at: app.clock.now_ms(),
+            received_at,
             partitions: app.config.log.partitions,
             request_id,
             alias: None,
         };
-        tracking::messages(objects, &request).map_err(|error| error.to_string())
+        let messages = tracking::messages(objects, &request).map_err(|error| error.to_string())?;
+        Ok((messages, opt_outs))
     };
-    let messages = messages()
+    let (messages, opt_outs) = messages_and_opt_outs()
         .map_err(|error| ApiError::Internal(format!("a message cannot be written: {error}")))?;
     app.log.append(messages).await?;
     metrics::counter!("longshore_message_reports_total", "type" => "unsubscribed").increment(1);
+    opt_outs.apply(app).await;
     Ok(())
 }
 

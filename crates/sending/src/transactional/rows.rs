@@ -356,16 +356,29 @@ pub async fn offer_some(tx: &mut Tx) -> Result<usize, StoreError> {
 
 // Deletion -----------------------------------------------------------------------------------
 
-/// Emails that were received before a time and are settled.
-pub const OLD_EMAILS: OldRows =
-    old_rows!("transactional_emails", "received_at < $1 AND state <> 'processing'", 1_000);
+/// Emails that were received before a time, are settled, and whose postbacks are deleted: the
+/// erasure of a user finds postbacks by their email. The subquery forces an index lookup for each
+/// email.
+pub const OLD_EMAILS: OldRows = old_rows!(
+    "transactional_emails",
+    "received_at < $1 AND state <> 'processing'
+     AND (SELECT deliveries.id FROM deliveries
+          WHERE deliveries.id = transactional_emails.postback_id) IS NULL",
+    1_000
+);
 
 /// Keys stored before a time.
 pub const OLD_KEYS: OldRows =
     old_rows!("transactional_keys", "taken_at < $1", 1_000, key = "workspace_id, external_send_id");
 
-/// Deletes a user's emails and their postbacks.
+/// Deletes a user's emails and their postbacks. Locks the emails first, as the change of a state
+/// does: otherwise the postback of a change that is not committed would stay.
 pub async fn erase_user(tx: &mut Tx, workspace: i32, service_id: Uuid) -> Result<(), StoreError> {
+    if tx.is_postgres() {
+        let sql = "SELECT 1 FROM transactional_emails WHERE workspace_id = $1 AND service_id = $2
+                   ORDER BY dispatch_id FOR UPDATE";
+        execute!(tx, sqlx::query(sql).bind(workspace).bind(service_id));
+    }
     let statements = [
         "DELETE FROM deliveries WHERE id IN (
              WITH RECURSIVE told (id) AS (

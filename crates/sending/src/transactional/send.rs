@@ -10,6 +10,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use super::contents::Contents;
 use super::reports::{Change, change_state};
 use super::rows::{self, Email};
@@ -27,8 +29,8 @@ use messages::external::{Answers, External, MAX_ATTEMPTS, RenderError};
 use messages::personalization::{Origin, Scope};
 use messages::recipient::User;
 use messages::{MessageId, Outcome, Outgoing, channels};
-use people::users::Recipient;
-use people::users::rows::{For, find_identifiers, find_users};
+use people::users::rows::{For, StoredUser, find_identifiers, find_users};
+use people::users::{Recipient, merged_rows};
 use runtime::kinds;
 use runtime::outbound::stored_text;
 use runtime::traces;
@@ -427,7 +429,8 @@ fn lease(first: Duration, attempt: i32) -> Duration {
     }
 }
 
-/// The user, in the current state.
+/// The user, in the current state, with the `service_id` of the first attempt: the email's id, which
+/// reports refer to, contains it.
 async fn find(tx: &mut Tx, email: &Email) -> Result<Option<Recipient>, StoreError> {
     let workspace = email.workspace_id;
     let service_id = match (email.service_id, &email.recipient) {
@@ -442,11 +445,30 @@ async fn find(tx: &mut Tx, email: &Email) -> Result<Option<Recipient>, StoreErro
         (None, None) => None,
     };
     let Some(id) = service_id else { return Ok(None) };
-    let users = find_users(tx, workspace, &[id], For::Reading).await?;
-    let Some(user) = users.into_iter().next() else { return Ok(None) };
+    let Some(user) = find_kept(tx, workspace, id).await? else { return Ok(None) };
+    let id = email.service_id.unwrap_or(user.service_id);
     let recipient = Recipient::read(id, &user.doc)
         .map_err(|error| StoreError::Corrupt(format!("the profile of {id}: {error}")))?;
     Ok(Some(recipient))
+}
+
+/// The user with an id, or the one into which that user was merged. Another transaction may commit a
+/// merge between the queries, so the users who exist are read first.
+async fn find_kept(
+    tx: &mut Tx,
+    workspace: i32,
+    mut id: Uuid,
+) -> Result<Option<StoredUser>, StoreError> {
+    loop {
+        if let Some(user) = find_users(tx, workspace, &[id], For::Reading).await?.pop() {
+            return Ok(Some(user));
+        }
+        let kept = merged_rows::present(tx, workspace, id).await?;
+        if kept == id {
+            return Ok(None);
+        }
+        id = kept;
+    }
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ struct Sweep {
     pass: for<'a> fn(&'a App, &'a CancellationToken) -> BoxFuture<'a, Result<(), StoreError>>,
 }
 
-const SWEEPS: [Sweep; 7] = [
+const SWEEPS: [Sweep; 8] = [
     Sweep {
         role: Role::Ingest,
         every: Duration::from_secs(3_600),
@@ -79,6 +79,12 @@ const SWEEPS: [Sweep; 7] = [
         every: Duration::from_secs(60),
         failed: "cannot delete old transactional emails; retrying",
         pass: |app, stop| Box::pin(transactional::queue::sweep(app, stop)),
+    },
+    Sweep {
+        role: Role::Deliveries,
+        every: Duration::from_secs(60),
+        failed: "cannot delete old deliveries; retrying",
+        pass: |app, stop| Box::pin(deliveries::sweep(app, stop)),
     },
 ];
 

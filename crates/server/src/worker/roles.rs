@@ -93,7 +93,7 @@ impl Role {
                 spawn(loops, late::watch(app.gateway.clone(), shutdown.clone()));
             }
             Self::Ingest => {
-                let ingest = Ingest::new(app).with_erase_hook(erase::erase_rows);
+                let ingest = Ingest::new(app).with_hooks(erase::HOOKS);
                 spawn_batch_consumer(app, Role::Ingest, topics::TRACKING, ingest, shutdown, loops);
                 spawn_claim_consumer(
                     app,

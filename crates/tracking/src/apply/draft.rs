@@ -53,6 +53,14 @@ impl Draft {
         consent.write(&mut self.profile);
     }
 
+    /// Stores that the time zone changed at a time, in milliseconds since the epoch, unless it is
+    /// still the `former` one.
+    pub fn mark_time_zone(&mut self, former: Option<&str>, now: i64) {
+        if self.text(Field::TimeZone).as_deref() != former {
+            self.profile.set_time_zone_changed_at(now);
+        }
+    }
+
     /// The document.
     pub fn into_document(mut self) -> String {
         if let Some(custom) = self.custom.and_then(|custom| custom.text()) {

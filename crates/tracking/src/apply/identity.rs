@@ -28,8 +28,30 @@ use people::users::service_id::{self, Generator};
 use people::users::{find, keys, merged_rows, name_locks, token_rows};
 use store::{StoreError, Tx};
 
-/// Removes a user's data in the domains that tracking does not know.
-pub type EraseHook = for<'a> fn(&'a mut Tx, i32, Uuid) -> BoxFuture<'a, Result<(), StoreError>>;
+/// Removes the data of users of a workspace.
+type EraseHook = for<'a> fn(&'a mut Tx, i32, Vec<Uuid>) -> BoxFuture<'a, Result<(), StoreError>>;
+
+/// Moves data of the first user to the second one.
+type MergeHook = for<'a> fn(&'a mut Tx, i32, Uuid, Uuid) -> BoxFuture<'a, Result<(), StoreError>>;
+
+/// Changes of users in the domains that tracking does not know.
+#[derive(Clone, Copy)]
+pub struct UserHooks {
+    /// Gets all ids of an erased user: also those of users who were merged into it.
+    pub erase: EraseHook,
+    /// Gets a merged user and the kept one. The id of the merged user stands for the kept one from
+    /// now on ([`merged_rows`]), so data may also stay.
+    pub merge: MergeHook,
+}
+
+impl Default for UserHooks {
+    fn default() -> Self {
+        Self {
+            erase: |_, _, _| Box::pin(async { Ok(()) }),
+            merge: |_, _, _, _| Box::pin(async { Ok(()) }),
+        }
+    }
+}
 
 /// The result of a change.
 type Outcome = Result<Result<(), Dropped>, ApplyError>;
@@ -46,7 +68,7 @@ pub(super) struct Identities<'a> {
     pub tx: &'a mut Tx,
     pub workspace: i32,
     pub ids: &'a Generator,
-    pub erase_hook: EraseHook,
+    pub hooks: UserHooks,
     pub today: Date,
     /// The database's time, in milliseconds since the epoch.
     pub now: i64,
@@ -134,14 +156,13 @@ impl Identities<'_> {
         if names.is_some() != seen.is_some() || names.is_some_and(|names| names != names_seen) {
             return Err(ApplyError::Changed);
         }
-        find::erase(self.tx, self.workspace, &names_seen, user.as_ref(), received_at).await?;
-        match user {
-            Some(user) => {
-                (self.erase_hook)(self.tx, self.workspace, user.service_id).await?;
-                Ok(Ok(()))
-            }
-            None => UNKNOWN,
+        let erased =
+            find::erase(self.tx, self.workspace, &names_seen, user.as_ref(), received_at).await?;
+        if erased.is_empty() {
+            return UNKNOWN;
         }
+        (self.hooks.erase)(self.tx, self.workspace, erased).await?;
+        Ok(Ok(()))
     }
 
     async fn add_alias(
@@ -287,7 +308,7 @@ impl Identities<'_> {
             return CONFLICT;
         }
         if let Some(other) = &other {
-            merge_profiles(&mut profile, &other.profile, Meeting::OfSameUser);
+            merge_profiles(&mut profile, &other.profile, Meeting::OfSameUser, self.now);
         }
         let mut deprecated = profile.deprecated_external_ids();
         deprecated.push(former.to_owned());
@@ -326,8 +347,8 @@ impl Identities<'_> {
     async fn erase_opened(&mut self, user: StoredUser, erased_at: i64) -> Outcome {
         let names = find::names("", Some(&user));
         name_locks::lock(self.tx, self.workspace, &names).await?;
-        find::erase(self.tx, self.workspace, &names, Some(&user), erased_at).await?;
-        (self.erase_hook)(self.tx, self.workspace, user.service_id).await?;
+        let erased = find::erase(self.tx, self.workspace, &names, Some(&user), erased_at).await?;
+        (self.hooks.erase)(self.tx, self.workspace, erased).await?;
         Ok(Ok(()))
     }
 

@@ -292,15 +292,21 @@ impl<'a> UserSet<'a> {
         now: i64,
     ) -> Result<Result<u64, Dropped>, ApplyError> {
         let decided_at = received_at.min(now);
+        let writes =
+            |field: Field| attributes.fields.0.iter().any(|(name, _)| name == field.name());
+        // A new user has no former zone.
+        let may_move = writes(Field::TimeZone) && !self.is_new(index);
         let draft = self.draft(index)?;
         let pieces = draft.pieces();
+        let former_zone = may_move.then(|| draft.text(Field::TimeZone));
         let changed = draft.change(attributes, decided_at);
+        if let Some(former) = former_zone {
+            draft.mark_time_zone(former.as_deref(), now);
+        }
         let pieces = draft.pieces() - pieces;
         self.budget.take(pieces * PIECE)?;
         let UserEntry { user, draft, .. } = &mut self.users[index.0];
         let changed = changed.map_err(|why| ApplyError::Profile(user.service_id, why))?;
-        let writes =
-            |field: Field| attributes.fields.0.iter().any(|(name, _)| name == field.name());
         let former = user.email.clone();
         if changed.is_ok() {
             user.attributes_at = user.attributes_at.max(received_at);

@@ -11,6 +11,7 @@ use longshore::transactional::reports::Change;
 use longshore::transactional::{State, apply_report, rows};
 use longshore::workspaces::Channel;
 use serde_json::Value;
+use store::Store;
 use store::claims::{self};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -224,6 +225,44 @@ async fn erasing_a_user_deletes_their_emails_and_callbacks(world: World) {
     world.close().await;
 }
 
+/// The report holds the email, and its postback is not committed yet.
+async fn an_erasure_includes_the_postback_of_a_report_in_progress(world: World) {
+    let (id, workspace) = (world.email().await, world.installation.workspace);
+    let mut tx = world.app().store.write().await.unwrap();
+    rows::store_start(&mut tx, id.dispatch_id, 0, Some(id.service_id)).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(world.report(&id, PROCESSED, NOW).await);
+    let mut tx = world.app().store.write().await.unwrap();
+    let change = Change { state: State::Delivered, at: NOW, reason: None };
+    assert!(apply_report(&mut tx, world.app(), workspace, &id, &change).await.unwrap());
+    let store = world.app().store.clone();
+    let erasing = tokio::spawn(async move {
+        let mut tx = store.write().await.unwrap();
+        rows::erase_user(&mut tx, workspace, id.service_id).await.unwrap();
+        tx.commit().await.unwrap();
+    });
+    // SQLite has one writer.
+    if let Store::Postgres { pool, .. } = &world.app().store {
+        eventually("the erasure waits", || async {
+            let sql = "SELECT count(*) FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'
+                         AND query LIKE '%transactional_emails%'";
+            sqlx::query_scalar::<_, i64>(sql).fetch_one(pool).await.unwrap() > 0
+        })
+        .await;
+    }
+    tx.commit().await.unwrap();
+    erasing.await.unwrap();
+    let mut tx = world.app().store.snapshot().await.unwrap();
+    assert!(rows::by_id(&mut tx, id.dispatch_id).await.unwrap().is_none());
+    let filter =
+        deliveries::Filter { state: None, workspace: None, subject: None, after: None, limit: 100 };
+    let left = deliveries::list(&mut tx, &filter).await.unwrap();
+    assert!(left.is_empty(), "{left:?}");
+    tx.commit().await.unwrap();
+    world.close().await;
+}
+
 /// The postbacks of an email whose first one the receiver has refused at least once.
 async fn refused(world: &World) -> (MessageId, deliveries::Filter) {
     world.receiver.script(std::iter::repeat_n(ScriptedResponse::Status(503), 100_000));
@@ -280,4 +319,5 @@ on_both_stores! { World =>
     late_and_repeated_reports_change_nothing,
     a_report_is_of_its_workspace_and_user,
     erasing_a_user_deletes_their_emails_and_callbacks,
+    an_erasure_includes_the_postback_of_a_report_in_progress,
 }

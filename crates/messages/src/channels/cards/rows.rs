@@ -122,6 +122,28 @@ pub async fn erase_user(tx: &mut Tx, workspace: i32, user: Uuid) -> Result<(), S
     Ok(())
 }
 
+/// Moves the cards of a merged user to the kept one, except those of dispatches of which the kept
+/// user also has a card.
+pub async fn move_to(
+    tx: &mut Tx,
+    workspace: i32,
+    merged: Uuid,
+    kept: Uuid,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE content_cards SET service_id = $3
+             WHERE workspace_id = $1 AND service_id = $2 AND dispatch_id NOT IN (
+                 SELECT dispatch_id FROM content_cards WHERE workspace_id = $1 AND service_id = $3)",
+        )
+        .bind(workspace)
+        .bind(merged)
+        .bind(kept)
+    );
+    erase_user(tx, workspace, merged).await
+}
+
 /// Cards that have expired.
 const EXPIRED: OldRows = old_rows!("content_cards", "expires_at <= $1", 5_000);
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
 use super::connect::{Connector, Timeouts};
@@ -52,9 +52,15 @@ struct RelayPool {
     connector: Result<Connector, String>,
     settings: Smtp,
     timeouts: Timeouts,
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
     /// The connection used last is at the end, and is reused first.
     idle: Mutex<Vec<PooledConnection>>,
+}
+
+/// Allows one email to use a connection to a relay.
+pub struct RelayPermit {
+    pool: Arc<RelayPool>,
+    _permit: OwnedSemaphorePermit,
 }
 
 struct PooledConnection {
@@ -74,11 +80,27 @@ impl RelayPools {
         config: &Config,
         email: &OutgoingEmail,
     ) -> Outcome {
-        let pool = self.pool(address.expose_secret(), is_transactional, config);
-        match pool.send_email(email).await {
-            Ok(()) => Outcome::Sent,
+        match self.reserve(address, is_transactional, config).await {
+            Ok(permit) => permit.send_email(email).await,
             Err(outcome) => outcome,
         }
+    }
+
+    /// Waits for a connection to the relay at an address. The error is the outcome of the email if
+    /// no connection becomes free in time.
+    pub async fn reserve(
+        &self,
+        address: &SecretString,
+        is_transactional: bool,
+        config: &Config,
+    ) -> Result<RelayPermit, Outcome> {
+        let pool = self.pool(address.expose_secret(), is_transactional, config);
+        // The semaphore is never closed.
+        let permit = timeout(pool.timeouts.reply, pool.permits.clone().acquire_owned()).await;
+        let Ok(Ok(permit)) = permit else {
+            return Err(later("all connections to the relay are in use".into()));
+        };
+        Ok(RelayPermit { pool, _permit: permit })
     }
 
     fn pool(&self, address: &str, is_transactional: bool, config: &Config) -> Arc<RelayPool> {
@@ -123,6 +145,15 @@ impl RelayPools {
     }
 }
 
+impl RelayPermit {
+    pub async fn send_email(&self, email: &OutgoingEmail) -> Outcome {
+        match self.pool.send_email(email).await {
+            Ok(()) => Outcome::Sent,
+            Err(outcome) => outcome,
+        }
+    }
+}
+
 impl PooledConnection {
     fn is_expired(&self, settings: &Smtp, now: Instant) -> bool {
         let since = |then: Instant| now.saturating_duration_since(then).as_secs();
@@ -147,20 +178,14 @@ impl RelayPool {
             connector: Relay::parse(address)
                 .map(|relay| Connector::new(relay, config, timeouts, lookups)),
             timeouts,
-            permits: Semaphore::new(settings.connections),
+            permits: Arc::new(Semaphore::new(settings.connections)),
             idle: Mutex::default(),
             settings,
         }
     }
 
     async fn send_email(&self, email: &OutgoingEmail) -> Result<(), Outcome> {
-        let later = |reason: String| Outcome::Later { reason, after: None };
         let connector = self.connector.as_ref().map_err(|error| later(error.clone()))?;
-        // The semaphore is never closed.
-        let permit = timeout(self.timeouts.reply, self.permits.acquire()).await;
-        let Ok(Ok(_permit)) = permit else {
-            return Err(later("all connections to the relay are in use".into()));
-        };
         let mut idle = self.take_idle();
         loop {
             let is_reused = idle.is_some();
@@ -219,6 +244,10 @@ impl RelayPool {
         pooled.used = Instant::now();
         self.idle.lock().push(pooled);
     }
+}
+
+fn later(reason: String) -> Outcome {
+    Outcome::Later { reason, after: None }
 }
 
 async fn open(connector: &Connector) -> Result<PooledConnection, SmtpError> {

@@ -44,8 +44,9 @@ struct ImportedUser<'r> {
     /// Former external ids that still identify the user.
     deprecated_ids: Vec<String>,
     email: Option<String>,
-    /// The value of the field, as JSON.
+    /// The values of these fields, as JSON.
     created_at: String,
+    time_zone: Option<String>,
     /// The part of the profile that a record does not replace.
     kept: Profile,
     /// When the user unsubscribed from emails, if a record was applied to an unsubscribed user.
@@ -174,6 +175,7 @@ impl<'r> ImportedUsers<'r> {
         // A document that cannot be read is replaced like any other; its aliases are not known.
         let profile = Profile::parse(&user.doc).unwrap_or_default();
         let created_at = profile.get(Field::CreatedAt).map(str::to_owned);
+        let time_zone = profile.get(Field::TimeZone).map(str::to_owned);
         let aliases = profile.aliases();
         self.add(ImportedUser {
             service_id: user.service_id,
@@ -184,6 +186,7 @@ impl<'r> ImportedUsers<'r> {
             email: user.email.clone(),
             created_at: created_at
                 .unwrap_or_else(|| time_json(service_id::millis(&user.service_id))),
+            time_zone,
             kept: kept::part(profile),
             unsubscribed_at: None,
             written: (user.attributes_at, 0),
@@ -263,8 +266,12 @@ impl<'r> ImportedUsers<'r> {
             email.map(|email| NewAddress { unsubscribed_at: self.opt_outs.get(email).copied() });
         // A user who is created with the address has no other state that it could meet.
         let address = address.filter(|new| before.is_some() || new.unsubscribed_at.is_some());
-        let Kept { profile: kept, overruled, unsubscribed_at } =
+        let Kept { profile: mut kept, overruled, unsubscribed_at } =
             kept::after(stored, &record.profile, address, decided_at);
+        let time_zone = record.profile.get(Field::TimeZone).map(str::to_owned);
+        if before.is_some_and(|before| before.time_zone != time_zone) {
+            kept.set_time_zone_changed_at(decided_at);
+        }
         let mut profile = MergedProfile::new(&kept);
         for (field, value) in record.profile.fields().filter(|(field, _)| field.is_exported()) {
             profile.set_json(field, value);
@@ -304,6 +311,7 @@ impl<'r> ImportedUsers<'r> {
             deprecated_ids,
             email: record.email.clone(),
             created_at,
+            time_zone,
             kept,
             unsubscribed_at,
             written: (0, 0),

@@ -24,7 +24,7 @@ const METRICS: &[Metric] = &[
         &["kind"],
         "Number of work items that are due and that no worker holds, by kind: export_plan, \
          export_part, export_finish, export_cleanup, delivery, activity_sweep, schedule, \
-         dispatch_plan, dispatch_part, dispatch_named. Counted up to 100,000",
+         dispatch_plan, dispatch_part, dispatch_named, transactional. Counted up to 100,000",
     ),
     gauge(
         "longshore_work_held",
@@ -59,8 +59,8 @@ const METRICS: &[Metric] = &[
         &["kind"],
         "Total number of work items that this worker took over after their lease expired, by \
          kind: export_plan, export_part, export_finish, export_cleanup, delivery, activity_sweep, \
-         schedule, dispatch_plan, dispatch_part, dispatch_named. The worker that held them was \
-         lost, or could not reach the store",
+         schedule, dispatch_plan, dispatch_part, dispatch_named, transactional. The worker that \
+         held them was lost, or could not reach the store",
     )
     .begins_at_0(&[
         &["export_plan"],
@@ -73,5 +73,6 @@ const METRICS: &[Metric] = &[
         &["dispatch_plan"],
         &["dispatch_part"],
         &["dispatch_named"],
+        &["transactional"],
     ]),
 ];

@@ -48,7 +48,8 @@ impl Identities<'_> {
         let at = received_at.min(self.now);
         // Only an external id is free again; aliases identify the kept user.
         let both_continue = merged.user.external_id.is_none();
-        merge_profiles(&mut profile, &merged.profile, Meeting::Merge { at, both_continue });
+        let meeting = Meeting::Merge { at, both_continue };
+        merge_profiles(&mut profile, &merged.profile, meeting, self.now);
         if profile.bytes() > MAX_BYTES {
             return TOO_LARGE;
         }
@@ -68,9 +69,8 @@ impl Identities<'_> {
         let (from, to) = (merged.user.service_id, user.service_id);
         token_rows::reassign(self.tx, self.workspace, from, to).await?;
         find::remove(self.tx, self.workspace, &[], Some(&merged.user), 0).await?;
-        (self.erase_hook)(self.tx, self.workspace, merged.user.service_id).await?;
-        let (workspace, former) = (self.workspace, merged.user.service_id);
-        merged_rows::add_merged(self.tx, workspace, former, user.service_id, received_at).await?;
+        (self.hooks.merge)(self.tx, self.workspace, from, to).await?;
+        merged_rows::add_merged(self.tx, self.workspace, from, to, received_at).await?;
         for alias in merged.profile.aliases() {
             self.assign(Kind::Alias, alias.key(), user.service_id).await?;
         }
@@ -125,9 +125,10 @@ pub(super) enum Meeting {
     OfSameUser,
 }
 
-/// Adds the values to a profile that only the other one has. The decisions about messages of both
-/// apply to it: one user's address may come with the other's state.
-pub(super) fn merge_profiles(kept: &mut Profile, merged: &Profile, meeting: Meeting) {
+/// Adds the values to a profile that only the other one has, at a time in milliseconds since the
+/// epoch. The decisions about messages of both apply to it: one user's address may come with the
+/// other's state.
+pub(super) fn merge_profiles(kept: &mut Profile, merged: &Profile, meeting: Meeting, now: i64) {
     let (mut consent, merged_consent) = (Consent::read(kept), Consent::read(merged));
     match meeting {
         Meeting::Merge { at, both_continue } => consent.meet(&merged_consent, at, both_continue),
@@ -136,6 +137,9 @@ pub(super) fn merge_profiles(kept: &mut Profile, merged: &Profile, meeting: Meet
     consent.write(kept);
     for field in Field::ALL.into_iter().filter(|field| !consent::is_state(*field)) {
         let Some(value) = merged.get(field) else { continue };
+        if field == Field::TimeZone && kept.get(field).is_none() {
+            kept.set_time_zone_changed_at(now);
+        }
         let kept_value = kept.get(field);
         let combined = match field {
             Field::ServiceId

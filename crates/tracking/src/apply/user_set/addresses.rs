@@ -104,7 +104,7 @@ impl<'a> UserSet<'a> {
         let (email, at) = (compared(email), received_at.min(now));
         let erased_at = self.erased_at(Name::Email, &email).filter(|erased| received_at <= *erased);
         let state: Option<String> = serde_json::from_str(state.get()).unwrap_or_default();
-        let mut outlasted = false;
+        let (mut reached, mut outlasted) = (false, false);
         for index in self.emails.get(email.as_ref()).cloned().unwrap_or_default() {
             let user = &self.users[index.0].user;
             if user.email.as_deref() != Some(&email) || !self.exists(index) {
@@ -122,11 +122,13 @@ impl<'a> UserSet<'a> {
             let mut consent = draft.consent();
             consent.decide(Topic::Email, state.as_deref(), at);
             draft.set_consent(&consent);
+            reached |= consent.unsubscribed_at().is_some();
             outlasted |= consent.unsubscribed_at().is_none() && consent.email_decided_at() > at;
         }
         if state.as_deref() != Some(UNSUBSCRIBED) {
             self.opt_outs.subscribe(&email, at);
-        } else if !outlasted && erased_at.is_none() {
+        } else if !outlasted && (reached || erased_at.is_none()) {
+            // After an erasure, the address counts as unsubscribed only if another user of it is.
             self.opt_outs.unsubscribe_by_address(&email, at);
         }
         Ok(())

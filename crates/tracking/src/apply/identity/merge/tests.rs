@@ -8,12 +8,12 @@ fn merging_fills_the_missing_fields() {
         r#"{"service_id":"k","first_name":"Ann","custom_attributes":{"a":1},"date_of_first_session":"2020","date_of_last_session":"2021"}"#,
     );
     let gone = profile(
-        r#"{"service_id":"g","external_id":"x","first_name":"Old","last_name":"Lee","custom_attributes":{"a":2,"b":1.10},"date_of_first_session":"2019","date_of_last_session":"2022"}"#,
+        r#"{"service_id":"g","external_id":"x","first_name":"Old","last_name":"Lee","time_zone":"Asia/Tokyo","custom_attributes":{"a":2,"b":1.10},"date_of_first_session":"2019","date_of_last_session":"2022"}"#,
     );
-    merge_profiles(&mut kept, &gone, Meeting::Merge { at: 5, both_continue: false });
+    merge_profiles(&mut kept, &gone, Meeting::Merge { at: 5, both_continue: false }, 6);
     assert_eq!(
         kept.to_document(),
-        r#"{"service_id":"k","first_name":"Ann","last_name":"Lee","custom_attributes":{"a":1,"b":1.10},"date_of_first_session":"2019","date_of_last_session":"2022","decision_times":{"met":5}}"#
+        r#"{"service_id":"k","first_name":"Ann","last_name":"Lee","time_zone":"Asia/Tokyo","custom_attributes":{"a":1,"b":1.10},"date_of_first_session":"2019","date_of_last_session":"2022","decision_times":{"met":5},"time_zone_changed_at":6}"#
     );
 }
 
@@ -24,7 +24,7 @@ fn an_opt_out_of_either_user_holds_after_merging() {
     for (kept, gone) in [(out, subscribed), (subscribed, out)] {
         let mut merged = Profile::parse(kept).unwrap();
         let gone = Profile::parse(gone).unwrap();
-        merge_profiles(&mut merged, &gone, Meeting::Merge { at: 5, both_continue: false });
+        merge_profiles(&mut merged, &gone, Meeting::Merge { at: 5, both_continue: false }, 6);
         let states = [Field::EmailSubscribe, Field::PushSubscribe];
         let states = states.map(|field| merged.text(field).unwrap());
         assert_eq!(states, ["unsubscribed", "opted_in"]);

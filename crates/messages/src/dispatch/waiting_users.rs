@@ -1,0 +1,158 @@
+//! The users of messages that wait to be sent.
+//!
+//! A send can take minutes, and users who unsubscribe, lose an address or are erased meanwhile must
+//! get nothing. So the users are read again before a message starts, unless they were read shortly
+//! before. One statement reads also the users of the messages after it, which start soon.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::batch::{check_again, compute, unreadable_profile};
+use super::error::DispatchError;
+use super::guard::PAUSE;
+use super::state::RowState;
+use crate::app::App;
+use crate::order::SubscriptionState;
+use gateway::workspaces::Channel;
+use kit::retry;
+use people::users::Recipient;
+use people::users::rows::{For, StoredUser, find_users};
+use store::within_timeout;
+
+/// How long users that were read can be sent messages. After this time, a user's decision to get no
+/// messages also holds for messages that wait already.
+const MAX_AGE: Duration = Duration::from_secs(2);
+
+/// Messages whose users are read together.
+const READ_AHEAD: usize = 100;
+
+/// Contact data of a user that was read again; or why it is unreadable.
+type Contact = Result<Arc<Recipient>, &'static str>;
+
+/// The users of a group of messages. Each message is known by its index.
+pub(super) struct WaitingUsers {
+    users: Vec<Uuid>,
+    /// When users were last read.
+    read_at: Option<Instant>,
+    /// The users that were last read again; none of those that no longer exist. Before, all users
+    /// are as they were read with the group.
+    latest: Option<HashMap<Uuid, Option<Contact>>>,
+}
+
+impl WaitingUsers {
+    /// `users` has the user of each message, and all of them were read at `read_at`.
+    pub fn new(users: Vec<Uuid>, read_at: Option<Instant>) -> Self {
+        Self { users, read_at, latest: None }
+    }
+
+    /// Whether the user of a message was read shortly before.
+    pub fn is_fresh(&self, message: usize) -> bool {
+        let is_read = |latest: &HashMap<Uuid, _>| latest.contains_key(&self.users[message]);
+        self.read_at.is_some_and(|at| at.elapsed() < MAX_AGE)
+            && self.latest.as_ref().is_none_or(is_read)
+    }
+
+    /// Reads the user of a message again if that is due. Waits while the store cannot be read, until
+    /// `halt`.
+    pub async fn refresh(
+        &mut self,
+        app: &App,
+        workspace: i32,
+        message: usize,
+        halt: &CancellationToken,
+    ) {
+        while !self.is_fresh(message) && !halt.is_cancelled() {
+            match self.read(app, workspace, message, halt).await {
+                Ok(latest) => {
+                    // From the end of the read, so that a slow store is not read all the time.
+                    (self.latest, self.read_at) = (Some(latest), Some(Instant::now()));
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "cannot read the users of waiting messages");
+                    retry::wait(PAUSE, halt).await;
+                }
+            }
+        }
+    }
+
+    async fn read(
+        &self,
+        app: &App,
+        workspace: i32,
+        message: usize,
+        halt: &CancellationToken,
+    ) -> Result<HashMap<Uuid, Option<Contact>>, DispatchError> {
+        let store = app.store.clone();
+        let ids: HashSet<Uuid> = self.users[message..].iter().take(READ_AHEAD).copied().collect();
+        let ids: Vec<Uuid> = ids.into_iter().collect();
+        let mut latest: HashMap<_, _> = ids.iter().map(|id| (*id, None)).collect();
+        let reading = async move {
+            find_users(&mut store.snapshot().await?, workspace, &ids, For::Reading).await
+        };
+        let stored = within_timeout(reading, halt.cancelled()).await?;
+        compute(app, move || {
+            latest.extend(stored.into_iter().map(read_contact));
+            latest
+        })
+        .await
+    }
+
+    /// The user of a message, if it was read again. The error is the outcome of a message that can
+    /// no longer be sent.
+    pub fn latest(
+        &self,
+        message: usize,
+        channel: Channel,
+        required: SubscriptionState,
+    ) -> Result<Option<Arc<Recipient>>, (RowState, &'static str)> {
+        let Some(latest) = &self.latest else { return Ok(None) };
+        let contact = latest.get(&self.users[message]).cloned().flatten();
+        let recipient = contact.as_ref().map(|contact| contact.as_deref().map_err(|why| *why));
+        check_again(recipient, channel, required)?;
+        Ok(contact.and_then(Result::ok))
+    }
+}
+
+fn read_contact(user: StoredUser) -> (Uuid, Option<Contact>) {
+    let StoredUser { service_id, doc, .. } = user;
+    let contact = Recipient::read_contact(service_id, &doc);
+    let contact = contact.map_err(|error| unreadable_profile(service_id, &error));
+    (service_id, Some(contact.map(Arc::new)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_start_only_if_the_latest_state_of_their_user_allows_it() {
+        let [ann, bob, cid, dee] = [1, 2, 3, 4].map(Uuid::from_u128);
+        let mut users = WaitingUsers::new(vec![ann, ann, bob, cid, dee], Some(Instant::now()));
+        let (email, webhook) = (Channel::Email, Channel::Webhook);
+        let latest = |users: &WaitingUsers, message, channel| {
+            let latest = users.latest(message, channel, SubscriptionState::Subscribed);
+            latest.map(|user| user.map(|user| user.service_id)).map_err(|(state, _)| state)
+        };
+        assert!((0..5).all(|message| users.is_fresh(message)));
+        assert_eq!(latest(&users, 0, email), Ok(None), "as it was read with the group");
+        let contact = |document: &str| {
+            Some(Recipient::read_contact(ann, document).map(Arc::new).map_err(|_| "unreadable"))
+        };
+        users.latest = Some(HashMap::from([
+            (ann, contact(r#"{"email_subscribe": "unsubscribed"}"#)),
+            (bob, contact("{")),
+            (cid, None),
+        ]));
+        assert_eq!(latest(&users, 0, email), Err(RowState::Unreachable));
+        assert_eq!(latest(&users, 1, webhook), Ok(Some(ann)));
+        assert_eq!(latest(&users, 2, email), Err(RowState::Failed));
+        assert_eq!(latest(&users, 3, webhook), Err(RowState::Failed), "erased");
+        assert!(users.is_fresh(3) && !users.is_fresh(4), "the last one was not read again");
+        users.read_at = Instant::now().checked_sub(MAX_AGE);
+        assert!(!users.is_fresh(0));
+    }
+}

@@ -1,0 +1,96 @@
+//! Users who unsubscribe, change their device or are erased while their message waits behind a slow
+//! receiver.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::sending::Sending;
+use crate::support::fleet::Backend;
+use crate::support::receiver::{Received, ScriptedResponse};
+
+const APP: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a64";
+
+/// A change that was applied this long ago holds for every message that has not started.
+const TAKES_EFFECT: Duration = Duration::from_secs(2);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_that_wait_respect_later_decisions_standalone() {
+    decide_while_messages_wait(Backend::Embedded).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_that_wait_respect_later_decisions_in_a_fleet() {
+    decide_while_messages_wait(Backend::Fleet(1)).await;
+}
+
+fn tokens(token: &str) -> Value {
+    json!([{ "app_id": APP, "token": token }])
+}
+
+/// The user and the token of a push message.
+fn destination(request: &Received) -> (String, String) {
+    let body: Value = serde_json::from_slice(&request.body).expect("JSON");
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    (text(&body["user"]["external_id"]), text(&body["to"]["tokens"][0]["token"]))
+}
+
+async fn decide_while_messages_wait(backend: Backend) {
+    // One message at a time, so the others wait for the first one.
+    let settings = [
+        ("LONGSHORE_MESSAGES__SENDS_IN_FLIGHT", "1".to_owned()),
+        ("LONGSHORE_DELIVERIES__TIMEOUT_SECONDS", "120".to_owned()),
+    ];
+    let sending = Sending::start(backend, &settings, |receiver| {
+        let secret = "a-secret-of-more-than-24-bytes,-plain";
+        let push = json!({ "url": receiver.url("/push"), "secret": secret });
+        vec![
+            ("providers", json!({ "push": push })),
+            ("apps", json!([{ "id": APP, "name": "A", "platform": "ios" }])),
+        ]
+    })
+    .await;
+    let names = ["ann", "bob", "cid", "dee", "eve"];
+    let record = |name: &str| json!({ "external_id": name, "push_tokens": tokens(name) });
+    let records: Vec<String> = names.iter().map(|name| record(name).to_string()).collect();
+    sending.fleet.import("acme", &records).await;
+    let release = CancellationToken::new();
+    sending.receiver.script([ScriptedResponse::Held(release.clone())]);
+    let body = json!({
+        "external_user_ids": names, "messages": { "apple_push": { "alert": "Hello" } },
+    });
+    let sent = sending.api.post("/messages/send", &body).await;
+    assert_eq!(sent.status, 201, "{sent:?}");
+    let dispatch = sent.body["dispatch_id"].as_str().expect("a dispatch_id").to_owned();
+    let (first, _) = destination(&sending.receiver.wait_for(1).await[0]);
+
+    let waiting: Vec<&str> = names.into_iter().filter(|name| *name != first).collect();
+    let [leaves, moves, erased, stays] = waiting[..] else { panic!("{waiting:?}") };
+    let changes = json!({ "attributes": [
+        { "external_id": leaves, "push_subscribe": "unsubscribed" },
+        { "external_id": moves, "push_tokens": tokens("new") },
+    ] });
+    assert_eq!(sending.api.post("/users/track", &changes).await.status, 201);
+    sending.fleet.applied().await;
+    sending.fleet.run(&["users", "delete", erased]).await;
+    tokio::time::sleep(TAKES_EFFECT).await;
+    release.cancel();
+    sending.all_ended().await;
+
+    let received: BTreeSet<(String, String)> =
+        sending.receiver.received().iter().map(destination).collect();
+    let expected = [(first.as_str(), first.as_str()), (moves, "new"), (stays, stays)];
+    let expected = expected.map(|(user, token)| (user.to_owned(), token.to_owned()));
+    assert_eq!(received, BTreeSet::from(expected));
+    let printed = sending.fleet.run(&["dispatches", "recipients", &dispatch, "--json"]).await;
+    let recipients: Vec<Value> =
+        printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(recipients.len(), 4, "{printed}");
+    let left = recipients.iter().find(|recipient| recipient["external_user_id"] == leaves);
+    let left = left.unwrap_or_else(|| panic!("{leaves} is missing: {printed}"));
+    assert_eq!(left["outcome"], "unreachable", "{left}");
+    assert!(left["reason"].is_string(), "{left}");
+    sending.fleet.close().await;
+}
