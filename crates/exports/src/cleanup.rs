@@ -83,8 +83,8 @@ fn next_pass(app: &App, claim: &Claim, progress: &Progress, all_deleted: bool) -
     (now < last_pass(ended, expires_at, retention, all_deleted)).then_some(pause)
 }
 
-/// When passes end. A storage that rejects deletions gets twice the time, and that from the expiry
-/// of the ZIP, because it could not be deleted before.
+/// When passes end. If the storage rejects deletions: after twice the time, counted from the expiry
+/// of the ZIP if that is later, because workers do not delete the ZIP before.
 fn last_pass(ended: i64, expires_at: i64, retention: i64, all_deleted: bool) -> i64 {
     if all_deleted { ended + retention } else { ended.max(expires_at) + 2 * retention }
 }
@@ -218,7 +218,7 @@ mod tests {
         const HOUR: i64 = 3_600_000;
         assert_eq!(last_pass(HOUR, HOUR, 24 * HOUR, true), 25 * HOUR);
         assert_eq!(last_pass(HOUR, HOUR, 24 * HOUR, false), 49 * HOUR);
-        // A URL that was valid for longer than the retries of a failed export take.
+        // The ZIP expires after the time for retries of other files.
         assert_eq!(last_pass(HOUR, 73 * HOUR, 24 * HOUR, true), 25 * HOUR);
         assert_eq!(last_pass(HOUR, 73 * HOUR, 24 * HOUR, false), 121 * HOUR);
     }

@@ -45,8 +45,8 @@ pub fn check_header_value(channel: Channel, value: &str) -> Result<(), String> {
     }
 }
 
-/// Waits until the channel can send a message that is not transactional: emails need a connection to
-/// the relay. The error is the outcome of the message.
+/// Waits until the channel can send a message of a send: emails need a connection to the relay. The
+/// error is the outcome of the message.
 pub async fn reserve(
     app: &App,
     settings: &Settings,
@@ -55,7 +55,10 @@ pub async fn reserve(
     let (Channel::Email, Some(email)) = (channel, &settings.email) else { return Ok(None) };
     let began = Instant::now();
     let reserved = app.relays.reserve(&email.smtp, false, &app.config).await;
-    reserved.map(Some).inspect_err(|outcome| count(channel, began, outcome))
+    reserved.map(Some).inspect_err(|outcome| {
+        tracing::debug!("message deferred: no free connection to the relay");
+        count(channel, began, outcome);
+    })
 }
 
 /// Sends one message. Every result is an outcome: nothing is retried here. Each channel limits its

@@ -25,7 +25,7 @@
 //! |---|---|
 //! | `intake`, `plan`, `part` | the three kinds of work: orders of the log, plans, parts |
 //! | `job`, `batch`, `named`, `past`, `left_out`, `capping` | which users of a part get which messages |
-//! | `send`, `guard`, `waiting_users`, `settle`, `failure_log` | the attempts at messages, and their outcomes |
+//! | `send`, `starts`, `guard`, `waiting_users`, `settle`, `failure_log` | the attempts at messages, and their outcomes |
 //! | `explain` | why a user got no message |
 //! | `ending`, `report`, [`sweep`] | the end of a dispatch, later reports about its messages, its deletion |
 //! | `rows`, `part_rows`, `message_rows`, `uncertain_rows` | the SQL of dispatches, parts and messages; of messages that may have been sent |
@@ -57,6 +57,7 @@ mod report_rows;
 mod rows;
 mod send;
 mod settle;
+mod starts;
 pub mod state;
 pub mod sweep;
 pub(crate) mod telemetry;

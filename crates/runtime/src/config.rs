@@ -227,7 +227,8 @@ pub struct Exports {
     /// Seconds after which a waiting export is planned even if its message did not arrive.
     pub requeue_seconds: u64,
     /// Hours after the end of an export during which its leftover files are deleted again. If the
-    /// storage refuses deletions, workers try for twice as long, and then leave the files.
+    /// storage refuses deletions, workers try for twice as long, from the expiry of the ZIP if that
+    /// is later, and then leave the files.
     pub cleanup_hours: u64,
 }
 

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::Value;
-use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -15,6 +14,7 @@ use super::batch::{Batch, DueMessage, User};
 use super::guard::Guard;
 use super::job::Job;
 use super::message_rows::Settled;
+use super::starts::Starts;
 use super::waiting_users::WaitingUsers;
 use crate::app::App;
 use crate::channels::RelayPermit;
@@ -24,13 +24,12 @@ use crate::external::{Answers, External, MAX_ATTEMPTS, RenderError};
 use crate::order::Named;
 use crate::personalization::Scope;
 use crate::{MessageId, Outcome, Outgoing, channels};
-use gateway::workspaces::Channel;
 use kit::clock::{hours, millis};
 use kit::json::TreeObject;
 use kit::panics;
 use kit::retry::backoff;
 use people::users::Recipient;
-use runtime::fairness::{Holder, SLOT_BYTES, SharedMemory};
+use runtime::fairness::SharedMemory;
 use template::{Request, Stop};
 
 /// The longest backoff between two attempts at a message.
@@ -198,92 +197,76 @@ pub(super) async fn send(
     outcomes: UnboundedSender<Settled>,
 ) {
     let Ready { users, messages, settled, read_at } = ready;
-    let (halt, order) = (guard.halt(), &job.order);
     let grace = async {
         stop.cancelled().await;
         tokio::time::sleep(GRACE).await;
     }
     .shared();
     let (users, outcomes, limit) = (&users, &outcomes, app.config.messages.sends_in_flight);
-    let workspace = Holder::Workspace(order.workspace_id);
     let waiting = messages.iter().map(|message| users[message.user_index].recipient.service_id);
-    let waiting = &Mutex::new(WaitingUsers::new(waiting.collect(), read_at));
+    let waiting = WaitingUsers::new(waiting.collect(), read_at);
+    let starts = &Starts::new(app, &job.order, guard, sends, waiting);
     // The receiver outlives the senders.
     let report = |settled| drop(outcomes.send(settled));
     settled.into_iter().for_each(report);
-    let turn = &Mutex::new(());
-    let reserve = |message: usize, channel: Channel| async move {
-        // One message of the part at a time waits for a permit. The others hold none while it reads
-        // the users again.
-        let _turn = turn.lock().await;
-        let permit = tokio::select! {
-            biased;
-            () = halt.cancelled() => return None,
-            permit = sends.reserve(workspace, SLOT_BYTES) => permit,
-        };
-        let mut waiting = waiting.lock().await;
-        waiting.refresh(app, order.workspace_id, message, halt).await;
-        Some(waiting.latest(message, channel, order.subscription_state).map(|_| permit))
-    };
-    // Checks the user again, because an email may have waited for a connection.
-    let start = |message: usize, channel: Channel| async move {
-        let mut waiting = waiting.lock().await;
-        while guard.allows().await {
-            // The guard may have waited for the store.
-            if waiting.is_fresh(message) {
-                return Some(waiting.latest(message, channel, order.subscription_state));
-            }
-            waiting.refresh(app, order.workspace_id, message, halt).await;
-        }
-        None
-    };
     let messages = futures::stream::iter(messages).enumerate();
     let sending = messages.for_each_concurrent(limit, |(number, message)| {
-        let ReadyMessage { user_index, due, draft } = message;
-        let (user, grace) = (&users[user_index], grace.clone());
-        async move {
-            let rendered = match draft {
-                Draft::Rendered(rendered) => rendered,
-                Draft::Needs(request, now) => tokio::select! {
-                    biased;
-                    () = halt.cancelled() => return,
-                    completed = complete(app, job, user, due, (request, now)) => match completed {
-                        Ok(rendered) => rendered,
-                        Err(settled) => return report(settled),
-                    },
-                },
-            };
-            let (id, channel) = (user.recipient.service_id, due.channel);
-            let ended = |(state, why): (RowState, &str)| {
-                report(Settled::ended(id, channel, state, Some(why.to_owned())));
-            };
-            let _permit = match reserve(number, channel).await {
-                Some(Ok(permit)) => permit,
-                Some(Err(why)) => return ended(why),
-                None => return,
-            };
-            let connection = tokio::select! {
-                biased;
-                () = halt.cancelled() => return,
-                reserved = channels::reserve(app, &job.settings, channel) => match reserved {
-                    Ok(connection) => connection,
-                    Err(outcome) => return report(after_attempt(app, id, due, outcome)),
-                },
-            };
-            let latest = match start(number, channel).await {
-                Some(Ok(latest)) => latest,
-                Some(Err(why)) => return ended(why),
-                None => return,
-            };
-            let recipient = latest.as_deref().unwrap_or(&user.recipient);
-            let attempt = send_message(app, job, recipient, due, (&rendered, connection.as_ref()));
-            tokio::select! {
-                settled = attempt => report(settled),
-                () = grace => {}
-            }
-        }
+        let (user, grace) = (&users[message.user_index], grace.clone());
+        let sending = send_one(app, job, starts, user, (number, message), grace);
+        sending.map(|settled| settled.into_iter().for_each(report))
     });
     sending.await;
+}
+
+/// Sends the message with this number; returns its outcome, unless it did not start, or its `grace`
+/// is over.
+async fn send_one(
+    app: &App,
+    job: &Arc<Job>,
+    starts: &Starts<'_>,
+    user: &User,
+    (number, message): (usize, ReadyMessage),
+    grace: impl Future<Output = ()>,
+) -> Option<Settled> {
+    let ReadyMessage { due, draft, .. } = message;
+    let halt = starts.halt();
+    let rendered = match draft {
+        Draft::Rendered(rendered) => rendered,
+        Draft::Needs(request, now) => tokio::select! {
+            biased;
+            () = halt.cancelled() => return None,
+            completed = complete(app, job, user, due, (request, now)) => match completed {
+                Ok(rendered) => rendered,
+                Err(settled) => return Some(settled),
+            },
+        },
+    };
+    let (id, channel) = (user.recipient.service_id, due.channel);
+    let ended = |(state, why): (RowState, &str)| {
+        Some(Settled::ended(id, channel, state, Some(why.to_owned())))
+    };
+    let _permit = match starts.reserve(number, channel).await? {
+        Ok(permit) => permit,
+        Err(why) => return ended(why),
+    };
+    let connection = tokio::select! {
+        biased;
+        () = halt.cancelled() => return None,
+        reserved = channels::reserve(app, &job.settings, channel) => match reserved {
+            Ok(connection) => connection,
+            Err(outcome) => return Some(after_attempt(app, id, due, outcome)),
+        },
+    };
+    let latest = match starts.start(number, channel).await? {
+        Ok(latest) => latest,
+        Err(why) => return ended(why),
+    };
+    let recipient = latest.as_deref().unwrap_or(&user.recipient);
+    let attempt = send_message(app, job, recipient, due, (&rendered, connection.as_ref()));
+    tokio::select! {
+        settled = attempt => Some(settled),
+        () = grace => None,
+    }
 }
 
 async fn send_message(
@@ -371,6 +354,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use gateway::workspaces::Channel;
 
     #[test]
     fn few_large_messages_are_held_at_once() {

@@ -27,33 +27,38 @@ use store::within_timeout;
 /// messages also holds for messages that wait already.
 const MAX_AGE: Duration = Duration::from_secs(2);
 
-/// Messages whose users are read together.
+/// Number of messages whose users one statement reads.
 const READ_AHEAD: usize = 100;
 
-/// Contact data of a user that was read again; or why it is unreadable.
-type Contact = Result<Arc<Recipient>, &'static str>;
+/// Contact data of a user as read again: none if the user no longer exists; or why the profile is
+/// unreadable.
+type Contact = Option<Result<Arc<Recipient>, &'static str>>;
+
+struct LatestUser {
+    read_at: Instant,
+    contact: Contact,
+}
 
 /// The users of a group of messages. Each message is known by its index.
 pub(super) struct WaitingUsers {
     users: Vec<Uuid>,
-    /// When users were last read.
+    /// When all users were read with the group.
     read_at: Option<Instant>,
-    /// The users that were last read again; none of those that no longer exist. Before, all users
-    /// are as they were read with the group.
-    latest: Option<HashMap<Uuid, Option<Contact>>>,
+    /// The users that were read again since.
+    latest: HashMap<Uuid, LatestUser>,
 }
 
 impl WaitingUsers {
     /// `users` has the user of each message, and all of them were read at `read_at`.
     pub fn new(users: Vec<Uuid>, read_at: Option<Instant>) -> Self {
-        Self { users, read_at, latest: None }
+        Self { users, read_at, latest: HashMap::new() }
     }
 
     /// Whether the user of a message was read shortly before.
     pub fn is_fresh(&self, message: usize) -> bool {
-        let is_read = |latest: &HashMap<Uuid, _>| latest.contains_key(&self.users[message]);
-        self.read_at.is_some_and(|at| at.elapsed() < MAX_AGE)
-            && self.latest.as_ref().is_none_or(is_read)
+        let latest = self.latest.get(&self.users[message]);
+        let read_at = latest.map(|user| user.read_at).or(self.read_at);
+        read_at.is_some_and(|at| at.elapsed() < MAX_AGE)
     }
 
     /// Reads the user of a message again if that is due. Waits while the store cannot be read, until
@@ -67,9 +72,11 @@ impl WaitingUsers {
     ) {
         while !self.is_fresh(message) && !halt.is_cancelled() {
             match self.read(app, workspace, message, halt).await {
-                Ok(latest) => {
+                Ok(contacts) => {
                     // From the end of the read, so that a slow store is not read all the time.
-                    (self.latest, self.read_at) = (Some(latest), Some(Instant::now()));
+                    let read_at = Instant::now();
+                    let latest = |(id, contact)| (id, LatestUser { read_at, contact });
+                    self.latest.extend(contacts.into_iter().map(latest));
                 }
                 Err(error) => {
                     tracing::debug!(%error, "cannot read the users of waiting messages");
@@ -85,18 +92,18 @@ impl WaitingUsers {
         workspace: i32,
         message: usize,
         halt: &CancellationToken,
-    ) -> Result<HashMap<Uuid, Option<Contact>>, DispatchError> {
+    ) -> Result<HashMap<Uuid, Contact>, DispatchError> {
         let store = app.store.clone();
         let ids: HashSet<Uuid> = self.users[message..].iter().take(READ_AHEAD).copied().collect();
         let ids: Vec<Uuid> = ids.into_iter().collect();
-        let mut latest: HashMap<_, _> = ids.iter().map(|id| (*id, None)).collect();
+        let mut contacts: HashMap<Uuid, Contact> = ids.iter().map(|id| (*id, None)).collect();
         let reading = async move {
             find_users(&mut store.snapshot().await?, workspace, &ids, For::Reading).await
         };
         let stored = within_timeout(reading, halt.cancelled()).await?;
         compute(app, move || {
-            latest.extend(stored.into_iter().map(read_contact));
-            latest
+            contacts.extend(stored.into_iter().map(read_contact));
+            contacts
         })
         .await
     }
@@ -109,15 +116,15 @@ impl WaitingUsers {
         channel: Channel,
         required: SubscriptionState,
     ) -> Result<Option<Arc<Recipient>>, (RowState, &'static str)> {
-        let Some(latest) = &self.latest else { return Ok(None) };
-        let contact = latest.get(&self.users[message]).cloned().flatten();
+        let Some(user) = self.latest.get(&self.users[message]) else { return Ok(None) };
+        let contact = &user.contact;
         let recipient = contact.as_ref().map(|contact| contact.as_deref().map_err(|why| *why));
         check_again(recipient, channel, required)?;
-        Ok(contact.and_then(Result::ok))
+        Ok(contact.clone().and_then(Result::ok))
     }
 }
 
-fn read_contact(user: StoredUser) -> (Uuid, Option<Contact>) {
+fn read_contact(user: StoredUser) -> (Uuid, Contact) {
     let StoredUser { service_id, doc, .. } = user;
     let contact = Recipient::read_contact(service_id, &doc);
     let contact = contact.map_err(|error| unreadable_profile(service_id, &error));
@@ -139,20 +146,23 @@ mod tests {
         };
         assert!((0..5).all(|message| users.is_fresh(message)));
         assert_eq!(latest(&users, 0, email), Ok(None), "as it was read with the group");
-        let contact = |document: &str| {
-            Some(Recipient::read_contact(ann, document).map(Arc::new).map_err(|_| "unreadable"))
+        let read_again = |document: Option<&str>| {
+            let contact = document.map(|document| {
+                Recipient::read_contact(ann, document).map(Arc::new).map_err(|_| "unreadable")
+            });
+            LatestUser { read_at: Instant::now(), contact }
         };
-        users.latest = Some(HashMap::from([
-            (ann, contact(r#"{"email_subscribe": "unsubscribed"}"#)),
-            (bob, contact("{")),
-            (cid, None),
-        ]));
+        users.latest.extend([
+            (ann, read_again(Some(r#"{"email_subscribe": "unsubscribed"}"#))),
+            (bob, read_again(Some("{"))),
+            (cid, read_again(None)),
+        ]);
         assert_eq!(latest(&users, 0, email), Err(RowState::Unreachable));
         assert_eq!(latest(&users, 1, webhook), Ok(Some(ann)));
         assert_eq!(latest(&users, 2, email), Err(RowState::Failed));
         assert_eq!(latest(&users, 3, webhook), Err(RowState::Failed), "erased");
-        assert!(users.is_fresh(3) && !users.is_fresh(4), "the last one was not read again");
+        assert_eq!(latest(&users, 4, webhook), Ok(None), "not read again");
         users.read_at = Instant::now().checked_sub(MAX_AGE);
-        assert!(!users.is_fresh(0));
+        assert!(users.is_fresh(3) && !users.is_fresh(4));
     }
 }

@@ -82,7 +82,8 @@ pub const SENDS: Group = Group {
             "longshore_message_attempt_seconds",
             &["channel"],
             "Time in seconds from passing a message to its channel until the response or failure, \
-             by channel",
+             by channel. For emails of sends, without the wait for a connection, unless that wait \
+             times out",
         ),
         counter(
             "longshore_message_reports_total",
