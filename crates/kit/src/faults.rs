@@ -25,8 +25,7 @@ pub use set::reach;
 #[cfg(debug_assertions)]
 mod set {
     use std::collections::HashMap;
-    use std::sync::LazyLock;
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::{LazyLock, Mutex, PoisonError};
     use std::time::Duration;
 
     use rustix::process::{Signal, getpid, kill_process};
@@ -34,7 +33,7 @@ mod set {
     struct Point {
         signal: Signal,
         at: u32,
-        reached: AtomicU32,
+        reached: Mutex<u32>,
     }
 
     static POINTS: LazyLock<HashMap<String, Point>> = LazyLock::new(|| {
@@ -51,7 +50,7 @@ mod set {
                 "stop" => Signal::STOP,
                 _ => return None,
             };
-            let point = Point { signal, at: at.parse().ok()?, reached: AtomicU32::new(0) };
+            let point = Point { signal, at: at.parse().ok()?, reached: Mutex::new(0) };
             Some((name.to_owned(), point))
         };
         parsed().unwrap_or_else(|| panic!("FAILPOINTS: {text:?} is not NAME[@COUNT]=kill|stop"))
@@ -60,7 +59,10 @@ mod set {
     /// Ends or stops the process if `FAILPOINTS` names this point.
     pub fn reach(name: &str) {
         let Some(point) = POINTS.get(name) else { return };
-        if point.reached.fetch_add(1, Ordering::SeqCst) + 1 == point.at {
+        // While the process is being stopped, no other thread passes the point.
+        let mut reached = point.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        *reached += 1;
+        if *reached == point.at {
             kill_process(getpid(), point.signal).expect("a process may signal itself");
             // SIGSTOP takes effect when one of the threads runs, which takes long on a busy
             // machine; this one must not pass the point before that.
