@@ -74,6 +74,11 @@ impl Turns {
         Self(SharedMemory::halves(count * SLOT_BYTES))
     }
 
+    /// A turn of the workspace, if one is free.
+    pub fn try_take(&self, workspace: i32) -> Option<Reservation> {
+        self.0.try_reserve(Holder::Workspace(workspace), SLOT_BYTES)
+    }
+
     /// Waits for a turn of the workspace; 503 if that takes too long.
     pub async fn wait(&self, workspace: i32) -> Result<Reservation, ApiError> {
         let turn = self.0.reserve(Holder::Workspace(workspace), SLOT_BYTES);
@@ -91,7 +96,7 @@ mod tests {
     #[test]
     fn a_workspace_leaves_turns_to_others() {
         let turns = Turns::new(3);
-        let take = |workspace| turns.0.try_reserve(Holder::Workspace(workspace), SLOT_BYTES);
+        let take = |workspace| turns.try_take(workspace);
         let first = take(1);
         assert!(first.is_some() && take(1).is_none());
         assert!(take(2).is_some(), "others have theirs");

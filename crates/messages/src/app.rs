@@ -7,7 +7,6 @@ use crate::channels::email::RelayPools;
 use crate::external::catalog::CatalogReads;
 use crate::external::content::Fetches;
 use gateway::memory::Turns;
-use runtime::fairness::{SLOT_BYTES, SharedMemory};
 
 /// Requests of this process that count the messages of dispatches at the same time: each holds a
 /// connection to the database for up to some seconds. A workspace has half of them.
@@ -35,8 +34,8 @@ pub struct State {
     pub(crate) catalog_reads: Arc<CatalogReads>,
     /// The requests that count the messages of dispatches.
     pub count_turns: Arc<Turns>,
-    /// Slots for requests whose opt-outs are applied immediately.
-    pub opt_out_slots: SharedMemory,
+    /// The requests whose opt-outs are applied immediately.
+    pub opt_out_turns: Arc<Turns>,
 }
 
 gateway::layer!(content);
@@ -50,7 +49,7 @@ impl App {
             fetches: Arc::default(),
             catalog_reads: Arc::default(),
             count_turns: Arc::new(Turns::new(COUNTS)),
-            opt_out_slots: SharedMemory::halves(OPT_OUTS * SLOT_BYTES),
+            opt_out_turns: Arc::new(Turns::new(OPT_OUTS)),
         }))
     }
 }

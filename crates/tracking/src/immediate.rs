@@ -22,7 +22,6 @@ use kit::json::{Tree, TreeObject};
 use messages::app::App;
 use people::users::consent::UNSUBSCRIBED;
 use people::users::identifier::{Identifier, UserAlias};
-use runtime::fairness::{Holder, SLOT_BYTES};
 use store::{ByteBudget, Tx, within_timeout};
 
 /// How long a request waits until its opt-outs are applied.
@@ -118,12 +117,11 @@ impl RequestOptOuts {
         if !(1..=MAX_OPT_OUTS).contains(&batch.objects.len()) || age > MAX_OPT_OUT_AGE_MS {
             return;
         }
-        let holder = Holder::Workspace(batch.workspace);
-        let Some(slot) = app.opt_out_slots.try_reserve(holder, SLOT_BYTES) else { return };
+        let Some(turn) = app.opt_out_turns.try_take(batch.workspace) else { return };
         let app = app.clone();
         let work = async move {
             let applied = apply_opt_outs(&app, batch).await;
-            drop(slot);
+            drop(turn);
             applied
         };
         if let Err(error) = within_timeout(work, sleep(OPT_OUT_WAIT)).await {

@@ -330,9 +330,7 @@ async fn set(
     let objects = group_states(&members, endpoint, &settings);
     let objects = objects.map_err(|error| turn.rejected(error))?;
     drop(members);
-    let received = turn.received();
-    let opt_outs = RequestOptOuts::among(caller.workspace.id, received.at, &objects);
-    let messages = to_log(objects, &app, caller, received)?;
+    let (messages, opt_outs) = to_log(objects, &app, caller, turn.received())?;
     let response = StoredResponse::json(StatusCode::CREATED, &Success::default())?;
     let response = turn.append(messages, response).await?;
     opt_outs.apply(&app).await;
@@ -481,9 +479,7 @@ async fn email(
         }
     }
     drop(tx);
-    let received = turn.received();
-    let opt_outs = RequestOptOuts::among(caller.workspace.id, received.at, &objects);
-    let messages = to_log(objects, &app, caller, received)?;
+    let (messages, opt_outs) = to_log(objects, &app, caller, turn.received())?;
     let response = StoredResponse::json(StatusCode::CREATED, &Success::default())?;
     // Another user may have the address when the request is repeated. Setting a state twice is
     // harmless.
@@ -492,12 +488,14 @@ async fn email(
     Ok(response)
 }
 
+/// The messages of a request, and its opt-outs, to be applied after they are appended.
 fn to_log(
-    objects: Vec<Object<'_>>,
+    objects: Vec<Object<'static>>,
     app: &App,
     caller: Caller,
     received: Received,
-) -> Result<Vec<NewMessage>, ApiError> {
+) -> Result<(Vec<NewMessage>, RequestOptOuts), ApiError> {
+    let opt_outs = RequestOptOuts::among(caller.workspace.id, received.at, &objects);
     let request = Request {
         workspace: caller.workspace.id,
         received_at: received.at,
@@ -505,6 +503,7 @@ fn to_log(
         request_id: caller.request_id,
         alias: None,
     };
-    messages(objects, &request)
-        .map_err(|error| ApiError::Internal(format!("cannot serialize a message: {error}")))
+    let messages = messages(objects, &request)
+        .map_err(|error| ApiError::Internal(format!("cannot serialize a message: {error}")))?;
+    Ok((messages, opt_outs))
 }

@@ -466,8 +466,8 @@ pub(super) fn without_address(user: &Recipient, channel: Channel) -> Option<&'st
 const DELETED: (RowState, &str) =
     (RowState::Failed, "the user was deleted or merged, or the message was deleted");
 
-/// Checks a stored message with its user as read now: none if there is no such user. The error is
-/// the outcome of a message that can no longer be sent.
+/// Checks whether a stored message may still be sent to its user, `None` if the user no longer
+/// exists. The error is the outcome of a message that may not.
 pub(super) fn check_again(
     user: Option<Result<&Recipient, &'static str>>,
     channel: Channel,

@@ -14,7 +14,7 @@ use store::{StoreError, Tx};
 const PAGE: usize = 20;
 
 /// The addresses of users who unsubscribed, and when. A profile that cannot be read is skipped.
-pub(super) fn of_users(users: &[StoredUser]) -> BTreeMap<String, i64> {
+pub(super) fn unsubscribed_emails(users: &[StoredUser]) -> BTreeMap<String, i64> {
     let mut opt_outs = BTreeMap::new();
     for user in users {
         let (Some(email), Ok(profile)) = (&user.email, Profile::parse(&user.doc)) else { continue };
@@ -46,7 +46,7 @@ pub(super) async fn erase(
             break;
         }
         let users = rows::find_users(tx, workspace, ids, For::Reading).await?;
-        let unsubscribed = of_users(&users);
+        let unsubscribed = unsubscribed_emails(&users);
         erased.retain(|email| !unsubscribed.contains_key(*email));
     }
     // Including decisions at the time of the erasure.

@@ -52,7 +52,7 @@ async fn record_users(store: &Store, workspace: i32, mut ids: Vec<Uuid>) -> Resu
     let mut registrations = Registrations::lock(&mut tx, workspace, &keys).await?;
     ids.extend(registrations.owners());
     let users = lock_users(&mut tx, workspace, &ids, &mut ByteBudget::unlimited()).await?;
-    let opt_outs = opt_outs::of_users(&users);
+    let opt_outs = opt_outs::unsubscribed_emails(&users);
     let mut lost: BTreeMap<Uuid, BTreeSet<TokenKey>> = BTreeMap::new();
     for user in &users {
         // Tokens that were registered since are recorded already.
