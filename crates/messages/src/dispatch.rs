@@ -52,6 +52,7 @@ mod part_rows;
 mod past;
 mod past_rows;
 mod plan;
+mod recipient;
 mod report;
 mod report_rows;
 mod rows;

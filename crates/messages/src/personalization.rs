@@ -333,6 +333,7 @@ mod tests {
     use template::Template;
 
     use super::*;
+    use people::users::Recipient;
     use people::users::profile::Field;
 
     fn render(source: &str, profile: Value, origin: Option<&Origin>) -> String {
@@ -370,7 +371,7 @@ mod tests {
     #[test]
     fn custom_attributes_keep_their_order_and_digits() {
         let document = r#"{"custom_attributes":{"z":1.10,"a":{"y":12345678901234567890,"b":[]}}}"#;
-        let custom = CustomAttributes::read(document).unwrap();
+        let custom = Recipient::read(Uuid::nil(), document).unwrap().custom;
         let profile = Members::new();
         let scope = Scope { custom: Some(&custom), ..Scope::from_profile(&profile, 0) };
         let source = "{{custom_attribute.${z}}} {{custom_attribute.${a}}} \

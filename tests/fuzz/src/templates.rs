@@ -56,8 +56,7 @@ static PROFILE: LazyLock<Map<String, Value>> = LazyLock::new(|| {
 static TREE: LazyLock<TreeObject> =
     LazyLock::new(|| TreeObject::parse(&json!(*PROFILE).to_string()).unwrap_or_default());
 
-static CUSTOM: LazyLock<CustomAttributes> =
-    LazyLock::new(|| CustomAttributes::read(&TREE.to_json()).unwrap_or_default());
+static CUSTOM: LazyLock<CustomAttributes> = LazyLock::new(|| TREE.clone().into());
 
 fn members(object: Value) -> Map<String, Value> {
     match object {

@@ -6,9 +6,9 @@
 //! as written, and the first is lost (KAFKA-15591). Therefore the first message to a [`partition`]
 //! is sent alone; others follow once the broker has confirmed it.
 //!
-//! librdkafka sends a request for each partition. So while many appends are in flight, their
-//! messages wait some milliseconds for others: fewer requests have a higher throughput. While few
-//! are in flight, waiting gains nothing, and their messages are sent at once. Each of these two
+//! librdkafka sends a request for each partition. So while many messages are in flight, others wait
+//! some milliseconds for more to their partition: fewer requests have a higher throughput. While few
+//! are in flight, waiting gains nothing, and messages are sent at once. Each of these two
 //! [`lane`]s has its own producer. The gathering one is created when it is first needed, because a
 //! producer has threads, connections and memory of its own.
 //!
@@ -40,9 +40,9 @@ use kit::log_limit::LogLimit;
 mod lane;
 mod partition;
 
-/// With more appends in flight, messages wait for others. Measured on two cores and 16 partitions:
-/// without the wait, one client makes 12 times as many requests a second, and 64 clients make a
-/// tenth fewer.
+/// With more messages in flight, an append waits for others. Measured on two cores and 16
+/// partitions: without the wait, one client makes 12 times as many requests a second, and 64 clients
+/// make a tenth fewer; with 75 objects for all partitions in each request, a third fewer.
 const FEW: usize = 32;
 
 static NO_GATHERING: LogLimit = LogLimit::new();
@@ -118,17 +118,21 @@ impl ProducerContext for Tracing {
 
 pub(super) struct Producer {
     settings: Arc<Settings>,
+    /// Messages of appends that have not ended.
     in_flight: AtomicUsize,
     prompt: Lane,
     gathering: Lane,
 }
 
-/// Counts an append until it has ended or was given up.
-struct InFlight<'a>(&'a AtomicUsize);
+/// Counts the messages of an append until it has ended or was given up.
+struct InFlight<'a> {
+    all: &'a AtomicUsize,
+    messages: usize,
+}
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.all.fetch_sub(self.messages, Ordering::Relaxed);
     }
 }
 
@@ -141,8 +145,8 @@ impl Producer {
     }
 
     pub async fn append(&self, messages: &[NewMessage]) -> Result<(), LogError> {
-        let others = self.in_flight.fetch_add(1, Ordering::Relaxed);
-        let _in_flight = InFlight(&self.in_flight);
+        let others = self.in_flight.fetch_add(messages.len(), Ordering::Relaxed);
+        let _in_flight = InFlight { all: &self.in_flight, messages: messages.len() };
         let (lane, client) = self.lane(others)?;
         let began = Instant::now();
         let deadline = began + self.settings.timeout;
@@ -161,7 +165,7 @@ impl Producer {
         result
     }
 
-    /// The lane of an append, and its client. `others` are in flight.
+    /// The lane of an append, and its client, while so many `others` are in flight.
     fn lane(&self, others: usize) -> Result<(&Lane, Arc<Client>), LogError> {
         if others >= FEW {
             match self.gathering.current(&self.settings) {

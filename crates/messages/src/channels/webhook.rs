@@ -72,9 +72,11 @@ fn read_request(object: &Map<String, Value>, config: &Config) -> Result<Request,
         return Err(format!("body must be at most {MAX_BYTES} bytes"));
     }
     if !body.is_empty() {
-        let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&body).is_ok();
-        let default_type = if is_json { "application/json" } else { "text/plain; charset=utf-8" };
-        headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(default_type));
+        headers.entry(CONTENT_TYPE).or_insert_with(|| {
+            let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&body).is_ok();
+            let default = if is_json { "application/json" } else { "text/plain; charset=utf-8" };
+            HeaderValue::from_static(default)
+        });
     }
     let response = ResponseBody::ErrorText;
     Ok(Request { method, url, headers, body, timeout: None, response })

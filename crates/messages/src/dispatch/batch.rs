@@ -16,15 +16,18 @@ use super::message_rows::{self, NewMessage, OpenMessage, PartContext, Settled};
 use super::named::{Resolved, load_users, resolve};
 use super::part_rows::{self, Part, PartProgress, Recipients};
 use super::past;
+use super::recipient::{
+    DELETED, check_again, is_subscribed, read_recipient, read_user, without_address,
+};
 use super::settle;
 use super::state::{Counts, RowState};
 use crate::app::App;
-use crate::order::{Named, PastRecipients, SubscriptionState, Wave};
+use crate::order::{Named, PastRecipients, Wave};
 use gateway::workspaces::Channel;
 use kit::fail_point;
 use people::users::Recipient;
 use people::users::activity::Activity;
-use people::users::recipient::{CustomAttributes, Subscription};
+use people::users::recipient::CustomAttributes;
 use people::users::rows::{For, StoredUser, find_users};
 use people::users::{Position, SLICES, large_rows, scan};
 use store::claims::{self, Claim};
@@ -38,10 +41,6 @@ const PAGE_BYTES: usize = 4 << 20;
 
 /// Number of users in the first page, before the size of their profiles is known.
 const FIRST_PAGE_USERS: i64 = 50;
-
-/// The reason for failed messages to a user with damaged data.
-const UNREADABLE_PROFILE: &str = "cannot read the user's stored profile";
-const UNREADABLE_ACTIVITY: &str = "cannot read the user's stored activity";
 
 /// A user, and the user's messages.
 pub(super) struct User {
@@ -373,8 +372,12 @@ fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>,
     let (mut chosen, mut left_out) = (Vec::new(), LeftOut::default());
     for LoadedUser { service_id, doc, named } in page.users {
         let activity = page.activity.get(&service_id).map(Vec::as_slice);
-        let (recipient, activity) = match read_user(service_id, &doc, activity) {
-            Ok(user) => user,
+        let recipient = match read_recipient(job, (service_id, &doc), activity, (wave, now)) {
+            Ok(Ok(recipient)) => recipient,
+            Ok(Err(exclusion)) => {
+                left_out.add(exclusion);
+                continue;
+            }
             Err(why) => {
                 // It is unknown whether the user is in the audience, so each message gets the
                 // reason.
@@ -387,10 +390,6 @@ fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>,
                 continue;
             }
         };
-        if let Err(why) = job.check_recipient(&recipient, activity.as_ref(), wave, now) {
-            left_out.add(why);
-            continue;
-        }
         let (mut messages, mut ended) = (Vec::new(), Vec::new());
         for (index, message) in job.content.messages().iter().enumerate() {
             let channel = message.channel;
@@ -410,77 +409,6 @@ fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>,
     (chosen, left_out)
 }
 
-/// A user with the required activity; or the reason, for the operator, why the stored data is
-/// unreadable.
-pub(super) fn read_user<'a>(
-    service_id: Uuid,
-    doc: &str,
-    activity: Option<&'a [u8]>,
-) -> Result<(Recipient, Option<Activity<'a>>), &'static str> {
-    let recipient = Recipient::read(service_id, doc);
-    let recipient = recipient.map_err(|error| unreadable_profile(service_id, &error))?;
-    let activity = activity.map(Activity::decode).transpose().map_err(|error| {
-        tracing::error!(user = %service_id, %error, "activity unreadable");
-        UNREADABLE_ACTIVITY
-    })?;
-    Ok((recipient, activity))
-}
-
-/// Logs that a profile is unreadable; returns the reason for the operator.
-pub(super) fn unreadable_profile(service_id: Uuid, error: &serde_json::Error) -> &'static str {
-    tracing::error!(user = %service_id, %error, "profile unreadable");
-    UNREADABLE_PROFILE
-}
-
-/// Whether a user's subscription allows a message, with the order's `required` state. SMS and
-/// WhatsApp have subscription groups, which their channels check. Other channels have no
-/// subscriptions.
-pub(super) fn is_subscribed(
-    user: &Recipient,
-    channel: Channel,
-    required: SubscriptionState,
-) -> bool {
-    let state = match channel {
-        Channel::Email => user.email_subscription(),
-        push if push.is_push() => user.push_subscription(),
-        _ => return true,
-    };
-    match required {
-        SubscriptionState::All => true,
-        SubscriptionState::Subscribed => state != Subscription::Unsubscribed,
-        SubscriptionState::OptedIn => state == Subscription::OptedIn,
-    }
-}
-
-/// Why a channel cannot reach a user with any message.
-pub(super) fn without_address(user: &Recipient, channel: Channel) -> Option<&'static str> {
-    match channel {
-        Channel::Email if user.email().is_none() => Some("no email address"),
-        Channel::Sms | Channel::WhatsApp if user.phone().is_none() => Some("no phone number"),
-        push if push.is_push() && user.push_tokens().next().is_none() => Some("no push token"),
-        _ => None,
-    }
-}
-
-/// The outcome of a message whose user is gone.
-const DELETED: (RowState, &str) =
-    (RowState::Failed, "the user was deleted or merged, or the message was deleted");
-
-/// Checks whether a stored message may still be sent to its user, `None` if the user no longer
-/// exists. The error is the outcome of a message that may not.
-pub(super) fn check_again(
-    user: Option<Result<&Recipient, &'static str>>,
-    channel: Channel,
-    required: SubscriptionState,
-) -> Result<(), (RowState, &'static str)> {
-    match user {
-        None => Err(DELETED),
-        Some(Err(why)) => Err((RowState::Failed, why)),
-        Some(Ok(user)) if is_subscribed(user, channel, required) => Ok(()),
-        Some(Ok(_)) => Err((RowState::Unreachable, "the user has unsubscribed")),
-    }
-}
-
 /// Messages that were stored before, with the current state of their users.
 fn reopen(
     job: &Job,
@@ -493,7 +421,7 @@ fn reopen(
         .into_iter()
         .map(|stored| {
             let (id, named) = (stored.service_id, named.remove(&stored.service_id));
-            let user = read_user(id, &stored.doc, None).map(|(recipient, _)| User {
+            let user = read_user(id, &stored.doc).map(|recipient| User {
                 recipient,
                 named,
                 messages: Vec::new(),

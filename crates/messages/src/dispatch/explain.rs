@@ -3,7 +3,6 @@
 
 use uuid::Uuid;
 
-use super::batch::{is_subscribed, read_user, without_address};
 use super::capping::Allowance;
 use super::error::DispatchError;
 use super::job::Job;
@@ -12,6 +11,7 @@ use super::message_rows::PartContext;
 use super::named::resolve;
 use super::part_rows;
 use super::past_rows;
+use super::recipient::{is_subscribed, read_recipient, read_user, without_address};
 use super::rows::{self, Dispatch};
 use super::state::State;
 use crate::app::App;
@@ -120,13 +120,20 @@ pub async fn explain(
     };
     let activity = bodies.first().map(|(_, body)| body.as_slice());
     let Some(stored) = users.first() else { return Ok(Some(reasons)) };
-    let Ok((recipient, activity)) = read_user(user, &stored.doc, activity) else {
+    let Ok(recipient) = read_user(user, &stored.doc) else {
         reasons.push(WhyNot::Unreadable.into());
         return Ok(Some(reasons));
     };
     if is_new {
-        let checked = job.check_recipient(&recipient, activity.as_ref(), None, app.clock.now_ms());
-        reasons.extend(checked.err().and_then(by_exclusion).map(Explanation::from));
+        let now = app.clock.now_ms();
+        match read_recipient(&job, (user, &stored.doc), activity, (None, now)) {
+            Ok(Ok(_)) => {}
+            Ok(Err(exclusion)) => reasons.extend(by_exclusion(exclusion).map(Explanation::from)),
+            Err(_) => {
+                reasons.push(WhyNot::Unreadable.into());
+                return Ok(Some(reasons));
+            }
+        }
     }
     let mut allowance = None;
     if job.is_capped() {

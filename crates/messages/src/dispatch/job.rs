@@ -41,6 +41,24 @@ pub(super) struct Job {
     zone: TimeZone,
 }
 
+/// Why a user is no recipient.
+pub(super) enum NoRecipient {
+    Excluded(Exclusion),
+    Unreadable(serde_json::Error),
+}
+
+impl From<Exclusion> for NoRecipient {
+    fn from(exclusion: Exclusion) -> Self {
+        Self::Excluded(exclusion)
+    }
+}
+
+impl From<serde_json::Error> for NoRecipient {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Unreadable(error)
+    }
+}
+
 /// Checks that the subject of a dispatch still exists. Returns the name of its campaign or Canvas.
 pub(super) async fn check(
     tx: &mut Tx,
@@ -156,23 +174,44 @@ impl Job {
         self.audiences.iter().any(Matcher::needs_activity) || wave.is_some_and(is_optimal)
     }
 
-    /// Checks that a user is a recipient in this wave; the error is the reason for the exclusion.
-    pub fn check_recipient(
+    /// Reads the recipient with this stored document. The error says why the user is none, or none
+    /// in this wave.
+    pub fn recipient(
         &self,
-        user: &Recipient,
+        (service_id, document): (Uuid, &str),
         activity: Option<&Activity<'_>>,
         wave: Option<&Wave>,
         now: i64,
-    ) -> Result<(), Exclusion> {
-        if !wave.is_none_or(|wave| waves::is_in(wave, user, activity, &self.zone)) {
-            return Err(Exclusion::OtherWave);
+    ) -> Result<Recipient, NoRecipient> {
+        let read = || Ok(Recipient::read(service_id, document)?);
+        let Some(wave) = wave else {
+            // Before the whole document is read, which takes much longer.
+            self.check_audiences((service_id, document), activity, now)?;
+            return read();
+        };
+        let user = read()?;
+        if !waves::is_in(wave, &user, activity, &self.zone) {
+            return Err(Exclusion::OtherWave.into());
         }
-        if !self.audiences.iter().all(|audience| audience.holds(user, activity, now)) {
-            return Err(Exclusion::NotInAudience);
+        self.check_audiences((service_id, document), activity, now)?;
+        Ok(user)
+    }
+
+    fn check_audiences(
+        &self,
+        (service_id, document): (Uuid, &str),
+        activity: Option<&Activity<'_>>,
+        now: i64,
+    ) -> Result<(), NoRecipient> {
+        for audience in &self.audiences {
+            let user = audience.read(service_id, document)?;
+            if !audience.holds(&user, activity, now) {
+                return Err(Exclusion::NotInAudience.into());
+            }
         }
-        let slice = service_id::bucket(&user.service_id).map(service_id::slice_of);
+        let slice = service_id::bucket(&service_id).map(service_id::slice_of);
         if slice.is_some_and(|slice| self.excluded_slices.contains(&slice)) {
-            return Err(Exclusion::ControlGroup);
+            return Err(Exclusion::ControlGroup.into());
         }
         Ok(())
     }

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::batch::{check_again, compute, unreadable_profile};
+use super::batch::compute;
 use super::error::DispatchError;
 use super::guard::PAUSE;
+use super::recipient::{check_again, unreadable_profile};
 use super::state::RowState;
 use crate::app::App;
 use crate::order::SubscriptionState;

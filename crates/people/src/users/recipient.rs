@@ -1,9 +1,11 @@
 //! A user as messages see them: the stored profile, and the addresses in it.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::OnceLock;
 
-use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -23,18 +25,21 @@ const CONTACT_FIELDS: [&str; 7] = [
     "push_tokens",
 ];
 
+/// The member of a stored document that has the custom attributes.
+const CUSTOM_ATTRIBUTES: &str = "custom_attributes";
+
 /// A possible recipient of messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recipient {
     pub service_id: Uuid,
-    /// The stored profile ([`crate::users::profile`]).
+    /// The stored profile ([`crate::users::profile`]), without its custom attributes.
     pub profile: Map<String, Value>,
-    /// The custom attributes of the profile, for templates.
     pub custom: CustomAttributes,
 }
 
 /// Custom attributes with the order of their fields and the digits of their numbers, which the
-/// profile's tree does not keep. Parsed when a template uses them.
+/// profile's tree does not keep. Parsed when a template uses them: that takes as long as the rest of
+/// a profile.
 #[derive(Clone, Debug, Default)]
 pub struct CustomAttributes {
     json: Box<str>,
@@ -42,19 +47,6 @@ pub struct CustomAttributes {
 }
 
 impl CustomAttributes {
-    /// Those of a stored document.
-    pub fn read(document: &str) -> Result<Self, serde_json::Error> {
-        #[derive(Deserialize)]
-        struct Document<'a> {
-            #[serde(borrow)]
-            custom_attributes: Option<&'a RawValue>,
-        }
-
-        let Document { custom_attributes } = serde_json::from_str(document)?;
-        let json = custom_attributes.map_or("{}", RawValue::get);
-        Ok(Self { json: json.into(), tree: OnceLock::new() })
-    }
-
     pub fn get(&self) -> &TreeObject {
         self.tree.get_or_init(|| TreeObject::parse(&self.json).unwrap_or_default())
     }
@@ -69,6 +61,40 @@ impl From<TreeObject> for CustomAttributes {
 impl PartialEq for CustomAttributes {
     fn eq(&self, other: &Self) -> bool {
         self.get() == other.get()
+    }
+}
+
+/// A stored document.
+struct Document {
+    profile: Map<String, Value>,
+    custom: CustomAttributes,
+}
+
+impl<'de> Deserialize<'de> for Document {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        struct Members;
+
+        impl<'de> Visitor<'de> for Members {
+            type Value = Document;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a user's document")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Document, A::Error> {
+                let (mut profile, mut custom) = (Map::new(), CustomAttributes::default());
+                while let Some(name) = map.next_key::<String>()? {
+                    if name == CUSTOM_ATTRIBUTES {
+                        custom.json = map.next_value::<&RawValue>()?.get().into();
+                    } else {
+                        profile.insert(name, map.next_value()?);
+                    }
+                }
+                Ok(Document { profile, custom })
+            }
+        }
+
+        json.deserialize_map(Members)
     }
 }
 
@@ -93,8 +119,7 @@ pub struct PushToken<'a> {
 impl Recipient {
     /// Reads a stored document.
     pub fn read(service_id: Uuid, document: &str) -> Result<Self, serde_json::Error> {
-        let (profile, custom) =
-            (serde_json::from_str(document)?, CustomAttributes::read(document)?);
+        let Document { profile, custom } = serde_json::from_str(document)?;
         Ok(Self { service_id, profile, custom })
     }
 

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use jiff::fmt::rfc2822;
 use reqwest::header::{HeaderMap, HeaderValue};
@@ -209,8 +210,12 @@ impl Sender {
         let (body, is_complete) = match request.response {
             ResponseBody::Bytes(max_bytes) => beginning(answer, max_bytes).await,
             ResponseBody::ErrorText if status.is_success() => {
-                // Read without anyone waiting, so that the connection can be used again.
-                tokio::spawn(beginning(answer, READ_BYTES));
+                // Read without anyone waiting, so that the connection can be used again. Most have
+                // arrived, and need no task.
+                let mut reading = Box::pin(beginning(answer, READ_BYTES));
+                if reading.as_mut().now_or_never().is_none() {
+                    tokio::spawn(reading);
+                }
                 (Vec::new(), false)
             }
             ResponseBody::ErrorText => beginning(answer, READ_BYTES).await,

@@ -1,0 +1,95 @@
+//! Whether a user may get messages, and by which channels.
+
+use uuid::Uuid;
+
+use super::job::{Job, NoRecipient};
+use super::left_out::Exclusion;
+use super::state::RowState;
+use crate::order::{SubscriptionState, Wave};
+use gateway::workspaces::Channel;
+use people::users::Recipient;
+use people::users::activity::Activity;
+use people::users::recipient::Subscription;
+
+/// The reason for failed messages to a user with damaged data.
+const UNREADABLE_PROFILE: &str = "cannot read the user's stored profile";
+const UNREADABLE_ACTIVITY: &str = "cannot read the user's stored activity";
+
+/// A user as recipient, or why the user is none. The error is the reason, for the operator, why the
+/// stored data is unreadable.
+pub(super) fn read_recipient(
+    job: &Job,
+    (service_id, doc): (Uuid, &str),
+    activity: Option<&[u8]>,
+    (wave, now): (Option<&Wave>, i64),
+) -> Result<Result<Recipient, Exclusion>, &'static str> {
+    let activity = activity.map(Activity::decode).transpose().map_err(|error| {
+        tracing::error!(user = %service_id, %error, "activity unreadable");
+        UNREADABLE_ACTIVITY
+    })?;
+    match job.recipient((service_id, doc), activity.as_ref(), wave, now) {
+        Ok(recipient) => Ok(Ok(recipient)),
+        Err(NoRecipient::Excluded(exclusion)) => Ok(Err(exclusion)),
+        Err(NoRecipient::Unreadable(error)) => Err(unreadable_profile(service_id, &error)),
+    }
+}
+
+/// Reads a user; the error is the reason, for the operator, why the profile is unreadable.
+pub(super) fn read_user(service_id: Uuid, doc: &str) -> Result<Recipient, &'static str> {
+    Recipient::read(service_id, doc).map_err(|error| unreadable_profile(service_id, &error))
+}
+
+/// Logs that a profile is unreadable; returns the reason for the operator.
+pub(super) fn unreadable_profile(service_id: Uuid, error: &serde_json::Error) -> &'static str {
+    tracing::error!(user = %service_id, %error, "profile unreadable");
+    UNREADABLE_PROFILE
+}
+
+/// Whether a user's subscription allows a message, with the order's `required` state. SMS and
+/// WhatsApp have subscription groups, which their channels check. Other channels have no
+/// subscriptions.
+pub(super) fn is_subscribed(
+    user: &Recipient,
+    channel: Channel,
+    required: SubscriptionState,
+) -> bool {
+    let state = match channel {
+        Channel::Email => user.email_subscription(),
+        push if push.is_push() => user.push_subscription(),
+        _ => return true,
+    };
+    match required {
+        SubscriptionState::All => true,
+        SubscriptionState::Subscribed => state != Subscription::Unsubscribed,
+        SubscriptionState::OptedIn => state == Subscription::OptedIn,
+    }
+}
+
+/// Why a channel cannot reach a user with any message.
+pub(super) fn without_address(user: &Recipient, channel: Channel) -> Option<&'static str> {
+    match channel {
+        Channel::Email if user.email().is_none() => Some("no email address"),
+        Channel::Sms | Channel::WhatsApp if user.phone().is_none() => Some("no phone number"),
+        push if push.is_push() && user.push_tokens().next().is_none() => Some("no push token"),
+        _ => None,
+    }
+}
+
+/// The outcome of a message whose user is gone.
+pub(super) const DELETED: (RowState, &str) =
+    (RowState::Failed, "the user was deleted or merged, or the message was deleted");
+
+/// Checks whether a stored message may still be sent to its user, `None` if the user no longer
+/// exists. The error is the outcome of a message that may not.
+pub(super) fn check_again(
+    user: Option<Result<&Recipient, &'static str>>,
+    channel: Channel,
+    required: SubscriptionState,
+) -> Result<(), (RowState, &'static str)> {
+    match user {
+        None => Err(DELETED),
+        Some(Err(why)) => Err((RowState::Failed, why)),
+        Some(Ok(user)) if is_subscribed(user, channel, required) => Ok(()),
+        Some(Ok(_)) => Err((RowState::Unreachable, "the user has unsubscribed")),
+    }
+}
