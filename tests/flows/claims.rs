@@ -152,14 +152,27 @@ async fn claims_do_not_outlive_their_row(test: TestStore) {
 
 async fn a_small_job_does_not_wait_behind_a_large_one(test: TestStore) {
     let store = &test.store;
-    let (large, small) = (Uuid::new_v4(), Uuid::new_v4());
-    offer(store, large, 50).await;
-    let first = take(store, 10, LEASE).await;
-    assert!(first.iter().all(|claim| claim.job == large));
-    offer(store, small, 2).await;
-    let next = take(store, 10, LEASE).await;
-    assert_eq!(next.len(), 2);
-    assert!(next.iter().all(|claim| claim.job == small));
+    // Jobs that are not due change nothing.
+    let mut tx = store.write().await.unwrap();
+    for _ in 0..150 {
+        claims::offer(&mut tx, kinds::EXPORT_PART, Uuid::new_v4(), 0, LEASE * 60).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    for items in [50, 500] {
+        let (large, small) = (Uuid::new_v4(), Uuid::new_v4());
+        offer(store, large, items).await;
+        let first = take(store, 10, LEASE).await;
+        assert!(first.iter().all(|claim| claim.job == large), "of {items}");
+        offer(store, small, 2).await;
+        let next = take(store, 10, LEASE).await;
+        assert_eq!(next.len(), 2, "of {items}");
+        assert!(next.iter().all(|claim| claim.job == small), "of {items}");
+        let mut tx = store.write().await.unwrap();
+        for job in [large, small] {
+            claims::withdraw(&mut tx, kinds::EXPORT_PART, job).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+    }
 }
 
 async fn no_job_has_more_than_its_share(test: TestStore) {

@@ -34,13 +34,23 @@ macro_rules! due_jobs_sql {
 // $1 is the kind, $2 the limit of a receiver, $3 the jobs to skip, $4 the limit of a workspace at
 // one receiver, $5 the workspaces to skip.
 //
-// The first due row of a job stands for all of them. Sums are joined, because a subquery for each
-// job would read all rows in progress again.
+// The first due row of a job stands for all of them. If few rows are due, only these are read: most
+// jobs may wait, such as those that clean up after a day. Otherwise one row of each job is read,
+// because the first due rows may all be of one job. Sums are joined, because a subquery for each job
+// would read all rows in progress again.
 macro_rules! next_sql {
     ($now:expr, $jobs:literal, $workspaces:literal, $least:literal) => {
         concat!(
-            "WITH RECURSIVE jobs AS (
+            "WITH RECURSIVE due_rows AS MATERIALIZED (
+                 SELECT job, workspace_id, receiver, due_at FROM claims
+                 WHERE kind = $1 AND due_at <= ",
+            $now,
+            "    ORDER BY due_at LIMIT 100
+             ), are_many AS MATERIALIZED (
+                 SELECT count(*) = 100 AS are_many FROM due_rows
+             ), jobs AS (
                  SELECT (SELECT job FROM claims WHERE kind = $1 ORDER BY job LIMIT 1) AS job
+                 FROM are_many WHERE are_many
                  UNION ALL
                  SELECT (SELECT job FROM claims
                          WHERE kind = $1 AND job > jobs.job ORDER BY job LIMIT 1)
@@ -58,7 +68,15 @@ macro_rules! next_sql {
                      SELECT due_at FROM claims
                      WHERE kind = $1 AND job = jobs.job ORDER BY due_at LIMIT 1) <= ",
             $now,
-            "), workspaces AS MATERIALIZED (
+            "    UNION ALL
+                 SELECT job, workspace_id, receiver
+                 FROM (SELECT job, workspace_id, receiver,
+                              row_number() OVER (PARTITION BY job ORDER BY due_at) AS place
+                       FROM due_rows CROSS JOIN are_many WHERE NOT are_many) AS of_job
+                 WHERE place = 1 AND ",
+            $jobs,
+            "
+             ), workspaces AS MATERIALIZED (
                  SELECT workspace_id, random() AS turn FROM due WHERE ",
             $workspaces,
             "    GROUP BY workspace_id
