@@ -37,7 +37,7 @@
 //! | `exports` | from the request to the files of users and the callback |
 //! | `scim` | the dashboard's users over SCIM 2.0, and the tokens that may manage them |
 //! | `messages` | from the request to the channel that accepts each message |
-//! | `dispatches` | sends over HTTP: how people ask for them, and what they see of them |
+//! | `dispatches` | sends over HTTP: how people preview and request them, and what they see of them |
 //! | `tracking` | attributes, events and purchases, from the request to profiles and activity |
 //! | `sending` | schedules, transactional emails, reports about messages, unsubscribing |
 //! | `declared` | the workspace file: read, compared with what is stored, applied |

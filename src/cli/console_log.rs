@@ -10,7 +10,7 @@ use super::{CommandResult, PageArguments, WorkspaceArgument};
 use crate::config::Config;
 use crate::dispatches;
 
-/// Show past sends to segments: requests whose messages were all sent, latest first.
+/// Show past sends to segments: requests whose sends have ended, latest first.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   longshore console-log --workspace acme --limit 20 --json")]

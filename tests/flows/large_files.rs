@@ -1,15 +1,18 @@
 //! Files that are too large for one upload: built in pieces, uploaded in parts, and complete
 //! whatever happens between two of them.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use objects::Objects;
+use objects::{Objects, STREAM_MEMORY_BYTES};
 
-use crate::support::api::{ALL_FIELDS, Accepted};
+use crate::support::api::{ALL_FIELDS, Accepted, files_done};
 use crate::support::checker::{self, ExpectedExport};
 use crate::support::fleet::{Backend, Fleet, notice_lost_workers};
+use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::storage::TestStorage;
-use crate::support::{Api, WorkspaceFile, eventually};
+use crate::support::{Api, WorkspaceFile, eventually, user_records};
 
 /// All are in one file of about 50 MB.
 const USERS: usize = 4_000;
@@ -216,4 +219,39 @@ async fn a_cancelled_large_file_leaves_nothing() {
         assert_eq!(scene.api.status(&accepted.prefix).await["state"], "cancelled");
     }
     scene.fleet.close().await;
+}
+
+/// A large file that is being uploaded keeps its memory for as long as its storage is slow. Other
+/// parts of the workspace wait, and another workspace has enough for its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_storage_of_a_workspace_stops_no_export_of_others() {
+    let (storage, settings) = (TestStorage::s3().await, settings());
+    // In two files, with memory for the uploads of both.
+    let settings = settings.map(|(name, value)| match name {
+        "LONGSHORE_EXPORTS__USERS_PER_FILE" => (name, (USERS / 2).to_string()),
+        "LONGSHORE_EXPORTS__MEMORY_BYTES" => (name, (72 << 20).to_string()),
+        _ => (name, value),
+    });
+    let proxy = Proxy::to(storage.endpoint()).await;
+    let fleet = Fleet::start(Backend::Embedded, &settings).await;
+    let slow = WorkspaceFile::new("slow").with_storage(&storage.at(&proxy.endpoint()));
+    let apis = fleet.apply(&[slow, WorkspaceFile::new("quick")]).await;
+    fleet.import("slow", &(0..USERS).map(record).collect::<Vec<_>>()).await;
+    fleet.import("quick", &[user_records::simple(1, 1)]).await;
+    proxy.set(ProxyMode::Slow(Duration::from_millis(250)));
+    let large = apis[0].export_all().await;
+    let held = format!("longshore_memory_bytes{{budget=\"exports\"}} {STREAM_MEMORY_BYTES}");
+    eventually("a file is being uploaded", || async {
+        fleet.metrics("standalone").await.lines().any(|line| line == held)
+    })
+    .await;
+    proxy.set(ProxyMode::Stuck);
+    let api = apis[1].clone().with_timeout(Duration::from_secs(60));
+    let small = api.export_all().await;
+    api.done(&small.prefix).await;
+    let status = apis[0].status(&large.prefix).await;
+    assert_eq!((&status["state"], files_done(&status)), (&json!("running"), 0), "{status}");
+    proxy.set(ProxyMode::Open);
+    apis[0].done(&large.prefix).await;
+    fleet.close().await;
 }

@@ -250,7 +250,7 @@ async fn each_process_reports_its_metrics(scene: &Scene) {
     assert_eq!(gateway["longshore_http_requests_in_flight_max"], 1024.0);
     assert_eq!(gateway["longshore_http_body_bytes_max"], 32.0 * 1024.0 * 1024.0);
     assert_eq!(worker["longshore_memory_bytes{budget=\"exports\"}"], 0.0);
-    assert_eq!(worker["longshore_memory_bytes_max{budget=\"exports\"}"], 96.0 * 1024.0 * 1024.0);
+    assert_eq!(worker["longshore_memory_bytes_max{budget=\"exports\"}"], 144.0 * 1024.0 * 1024.0);
     for name in ["longshore_log_bytes", "longshore_store_bytes", "longshore_data_free_bytes"] {
         assert_eq!(worker.get(name).is_some_and(|bytes| *bytes > 4096.0), is_alone, "{name}");
     }

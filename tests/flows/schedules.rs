@@ -1,8 +1,14 @@
 //! Schedules of Canvases: made and deleted by calls, shown and cancelled by commands; on SQLite
 //! and on PostgreSQL.
 
+use std::io::Cursor;
+
 use jiff::Timestamp;
+use longshore::schedules::sweep;
+use longshore::users::import::{Importer, Input};
+use longshore::workspaces;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::support::installation::Installation;
@@ -17,6 +23,8 @@ on_both_stores!(World =>
     a_call_under_a_key_is_done_once,
     schedules_go_with_their_canvas,
     operators_see_and_cancel_schedules,
+    erased_users_are_removed_from_schedules_for_later,
+    schedules_that_have_ended_are_deleted,
 );
 
 const KEY: &str = "key-that-may-schedule-canvases";
@@ -37,7 +45,11 @@ struct World {
 
 fn file() -> String {
     let key = |secret: &str| {
-        let permissions = ["canvas.trigger.schedule.create", "canvas.trigger.schedule.delete"];
+        let permissions = [
+            "canvas.trigger.schedule.create",
+            "canvas.trigger.schedule.delete",
+            "messages.schedule.create",
+        ];
         json!([{ "name": "k", "secret": secret, "permissions": permissions }])
     };
     let acme = json!({
@@ -87,6 +99,16 @@ impl World {
         let (status, answer) = self.api.post(CREATE, &far).await;
         assert_eq!(status, 201, "{answer}");
         answer["schedule_id"].as_str().unwrap().to_owned()
+    }
+
+    async fn sweep(&self) {
+        sweep::sweep(&self.installation.app, &CancellationToken::new()).await.unwrap();
+    }
+
+    async fn execute(&self, sql: &'static str) {
+        on_pool!(&self.installation.app.store, pool => {
+            sqlx::query(sql).execute(pool).await.unwrap();
+        });
     }
 
     async fn listed(&self) -> Vec<Value> {
@@ -275,6 +297,30 @@ async fn schedules_go_with_their_canvas(world: World) {
         assert_eq!(schedule["state"], expected, "{schedule}");
     }
     assert_eq!(listed.len(), 2);
+
+    let users = async || {
+        let listed = world.listed().await.into_iter();
+        let user = |schedule: Value| {
+            let is_listed = schedule["request"].to_string().contains("\"ann\"");
+            (schedule["workspace"] == "acme", is_listed)
+        };
+        let mut users: Vec<(bool, bool)> = listed.map(user).collect();
+        users.sort_unstable();
+        users
+    };
+    assert_eq!(users().await, [(false, true), (true, true)]);
+    // Whatever the time is.
+    world.execute("UPDATE schedules SET ended_at = 9000000000000 WHERE ended_at IS NOT NULL").await;
+    world.sweep().await;
+    assert_eq!(users().await, [(false, true), (true, false)]);
+    // A worker of an earlier version ends the other one after this pass.
+    world
+        .execute(
+            "UPDATE schedules SET state = 'sent', ended_at = 9000000000000 WHERE ended_at IS NULL",
+        )
+        .await;
+    world.sweep().await;
+    assert_eq!(users().await, [(false, false), (true, false)]);
 }
 
 async fn operators_see_and_cancel_schedules(world: World) {
@@ -300,4 +346,103 @@ async fn operators_see_and_cancel_schedules(world: World) {
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("1 of 2"), "{output:?}");
     assert_eq!(world.states().await, ["cancelled", "cancelled"]);
+}
+
+async fn erased_users_are_removed_from_schedules_for_later(world: World) {
+    let app = &world.installation.app;
+    let alias = json!({ "alias_label": "crm", "alias_name": "ann-9" });
+    let ann = json!({ "external_id": "ann-7", "user_aliases": alias }).to_string();
+    let mut tx = app.store.snapshot().await.unwrap();
+    let acme = workspaces::by_id(&mut tx, world.installation.workspace).await.unwrap().unwrap();
+    drop(tx);
+    let importer = Importer::new(app.store.clone(), app.clock.clone(), acme);
+    let input = Input::new("ann", Cursor::new(ann.into_bytes()));
+    assert_eq!(importer.run(vec![input], |_| {}).await.unwrap().bad, 0);
+
+    let far = json!({ "time": "2099-01-01T00:00:00Z" });
+    let webhook = json!({
+        "url": "https://acme.example/hook", "request_method": "POST", "body": "hello",
+    });
+    let bodies = [
+        (
+            CREATE,
+            body(json!({
+                "schedule": far, "canvas_entry_properties": { "city": "Oslo" },
+                "recipients": [
+                    { "external_user_id": "ann-7", "trigger_properties": { "of": "ann-7" } },
+                    { "external_user_id": "bob-8", "trigger_properties": { "of": "bob-8" } },
+                ],
+            })),
+        ),
+        (
+            CREATE,
+            body(json!({
+                "schedule": far, "canvas_entry_properties": { "city": "Rome" },
+                "recipients": [{ "user_alias": alias }],
+            })),
+        ),
+        (
+            "/messages/schedule/create",
+            json!({
+                "schedule": far, "messages": { "webhook": webhook },
+                "external_user_ids": ["ann-7", "bob-8"], "user_aliases": [alias],
+            }),
+        ),
+    ];
+    for (path, body) in &bodies {
+        let (status, answer) = world.api.post(path, body).await;
+        assert_eq!(status, 201, "{answer}");
+    }
+    world.execute("UPDATE schedules SET created_at = 0").await;
+    world.installation.printed(&["users", "delete", "ann-7", "--workspace", "acme"]).await;
+    // A user who gets the identifier after the erasure is another one.
+    assert_eq!(world.api.post(CREATE, &bodies[0].1).await.0, 201);
+    world.execute("UPDATE schedules SET created_at = 9000000000000 WHERE created_at > 0").await;
+    world.sweep().await;
+
+    let mut listed = world.listed().await;
+    let later = listed.remove(0);
+    assert!(later["request"].to_string().contains("ann-7"), "{later}");
+    let mut counts = Vec::new();
+    for schedule in &listed {
+        let request = schedule["request"].to_string();
+        assert!(!request.contains("ann-") && !request.contains("Rome"), "{request}");
+        // The properties of all users are still needed for the other one.
+        let is_for_bob = request.contains("bob-8");
+        assert_eq!(request.contains("Oslo"), is_for_bob && !schedule["canvas_id"].is_null());
+        let users = match &schedule["request"]["recipients"] {
+            Value::Null => &schedule["request"]["target"]["users"],
+            recipients => recipients,
+        };
+        counts.push((users.as_array().map_or(0, Vec::len), is_for_bob));
+        assert_eq!(schedule["state"], "pending");
+    }
+    counts.sort_unstable();
+    assert_eq!(counts, [(1, false), (2, true), (3, true)]);
+
+    // A schedule that is cancelled needs none of them.
+    for schedule in &listed {
+        let id = schedule["id"].as_str().unwrap();
+        world.installation.printed(&["schedules", "cancel", id]).await;
+    }
+    for schedule in &world.listed().await[1..] {
+        let request = schedule["request"].to_string();
+        assert!(!request.contains("bob-8") && !request.contains("Oslo"), "{request}");
+    }
+}
+
+async fn schedules_that_have_ended_are_deleted(world: World) {
+    let (first, second, pending) = (world.make().await, world.make().await, world.make().await);
+    world.installation.printed(&["schedules", "cancel", &first]).await;
+    world.execute("UPDATE schedules SET created_at = 0, ended_at = ended_at * 0").await;
+    world.installation.printed(&["schedules", "cancel", &second]).await;
+    world.execute("UPDATE schedules SET ended_at = 9000000000000 WHERE ended_at > 0").await;
+    world.sweep().await;
+    let listed = world.listed().await;
+    let id = |schedule: &Value| schedule["id"].as_str().unwrap().to_owned();
+    let mut ids: Vec<String> = listed.iter().map(id).collect();
+    ids.sort_unstable();
+    let mut kept = [second, pending];
+    kept.sort_unstable();
+    assert_eq!(ids, kept);
 }

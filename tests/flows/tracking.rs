@@ -8,6 +8,7 @@ mod identities;
 mod model;
 mod push_tokens;
 mod racing;
+mod shared_addresses;
 
 use kit::clock::Clock;
 use kit::retry::Retry as _;

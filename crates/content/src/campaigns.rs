@@ -23,7 +23,9 @@ use gateway::workspaces::settings::Settings;
 use kit::clock::millis;
 use store::{StoreError, text_enum};
 
-pub use rows::{by_id, count, has_canvas, names, names_of, stored, triggered_by_purchases};
+pub use rows::{
+    by_id, count, has_canvas, inactive, names, names_of, stored, triggered_by_purchases,
+};
 pub use trigger::{Trigger, TriggerError};
 
 /// The campaigns that requests may use, by id.
@@ -98,6 +100,11 @@ impl Campaign {
         Some(Map::from_iter([(Channel::Email.name().to_owned(), email.into())]))
     }
 
+    /// `archived` or `paused` if the campaign sends nothing.
+    pub fn inactive(&self) -> Option<&'static str> {
+        inactive_state(self.archived, self.paused)
+    }
+
     /// What starts a triggered campaign.
     pub fn trigger(&self) -> Option<Trigger> {
         Trigger::read(self.content.get("trigger")?.as_object()?).ok()
@@ -112,6 +119,14 @@ impl Campaign {
     /// `conversion_window`.
     pub fn conversion_window(&self) -> Option<i64> {
         window(self.content.get("conversion_window")?.as_str()?)
+    }
+}
+
+fn inactive_state(archived: bool, paused: bool) -> Option<&'static str> {
+    match (archived, paused) {
+        (true, _) => Some("archived"),
+        (false, true) => Some("paused"),
+        (false, false) => None,
     }
 }
 

@@ -14,6 +14,7 @@ use crate::app::App;
 use kit::clock::millis;
 use kit::retry::backoff;
 use kit::{fail_point, panics};
+use runtime::app::queue::held_by;
 use runtime::fairness::{Holder, SLOT_BYTES};
 use runtime::outbound::Failure;
 use runtime::traces;
@@ -63,7 +64,7 @@ pub async fn run(
         traces::continue_trace(&delivery.request_id);
         attempt(app, emails, claim, stop, &delivery).await
     };
-    work.instrument(span).await
+    held_by(workspace, work.instrument(span)).await
 }
 
 async fn attempt(

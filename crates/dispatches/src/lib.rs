@@ -1,5 +1,5 @@
-//! How people ask for dispatches over HTTP, and what they see of them: the requests that send now,
-//! and the lists, recipients and statistics of what was sent.
+//! How people preview and request dispatches over HTTP, and what they see of them: the requests that
+//! send now, and the lists, recipients and statistics of what was sent.
 //!
 //! ```text
 //! POST /messages/send ──orders──> log ──> a dispatch: plan, parts, messages  (crate `messages`)
@@ -10,6 +10,7 @@
 //! | module | is about |
 //! |---|---|
 //! | [`orders`] | requests that send now: checked, appended to the log; live activities; what schedules have in common with them |
+//! | [`preview`] | what a template or the messages of a campaign would be for a user |
 //! | [`api`] | the endpoints of dispatches: list, status, cancellation, recipients, a send to these, statistics of a campaign |
 //! | `summary_rows`, `sent_to`, `sent_by` | the SQL of lists of dispatches; the audience and the channels of each |
 //! | `recipient_rows`, `inspect_rows` | the SQL of a dispatch's messages, by outcome; of the reasons why they failed |
@@ -30,6 +31,7 @@ pub mod api;
 mod console_rows;
 mod inspect_rows;
 pub mod orders;
+pub mod preview;
 mod recent_rows;
 mod recipient_rows;
 mod sent_by;

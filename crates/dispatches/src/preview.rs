@@ -13,12 +13,6 @@ use serde_json::{Value, json};
 use template::{MAX_SOURCE, RenderBudget, Stop, Template};
 use uuid::Uuid;
 
-use super::content::{Content, Message, MessageSource, Messages, Problem};
-use super::external::{Answers, External, RenderError, RenderTime};
-use super::personalization::{Scope, Unsubscribe, names};
-use super::recipient::{Members, Properties};
-use super::request::{self, MessageProblem, fill_email};
-use crate::app::App;
 use content::campaigns::{self, Campaign};
 use gateway::formats::{Errors, Identifier, SuccessText, first_of};
 use gateway::openapi::Tag;
@@ -26,6 +20,12 @@ use gateway::workspaces::Channel;
 use gateway::workspaces::settings::{self, Settings};
 use gateway::{self, Access, ApiError, Caller, JsonText, Operation, Routes, fields};
 use kit::json::{Tree, TreeObject};
+use messages::app::App;
+use messages::content::{Content, Message, MessageSource, Messages, Problem};
+use messages::external::{Answers, External, RenderError, RenderTime};
+use messages::personalization::{Scope, Unsubscribe, names};
+use messages::recipient::{Members, Properties};
+use messages::request::{self, MessageProblem, fill_email};
 use people::users::mentions::Mention;
 use people::users::profile::Field;
 use people::users::recipient::{CustomAttributes, Recipient};
@@ -397,7 +397,8 @@ async fn handle(
                 .map(|(content, _, problems)| (content, problems))?
         }
     };
-    let properties = |given: Option<Properties>| given.map(|Properties(properties)| properties);
+    let properties =
+        |given: Option<Properties>| given.map(|Properties(properties)| properties.tree());
     let mut subject = match user {
         Some(user) => find_subject(&app, workspace_id, user).await?,
         None => Subject::default(),

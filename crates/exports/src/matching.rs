@@ -5,8 +5,6 @@
 //! when the part is full, under the number of the attempt, so that memory does not grow with the
 //! workspace. They count once the plan names the attempt.
 
-use std::sync::Arc;
-
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -62,7 +60,7 @@ pub(super) async fn find(
         audience,
         max_users,
         now,
-        matcher: Arc::new(matcher),
+        matcher,
         cores: app.cores.clone(),
         stop: stop.clone(),
         chunk: Chunk::default(),
@@ -88,7 +86,7 @@ struct Finder {
     audience: Audience,
     max_users: Option<i64>,
     now: i64,
-    matcher: Arc<Matcher>,
+    matcher: Matcher,
     cores: Cores,
     stop: CancellationToken,
     chunk: Chunk,
@@ -143,29 +141,28 @@ impl Finder {
             return Err(ExportError::Stopped);
         }
         let chunk = std::mem::take(&mut self.chunk);
-        let (matcher, now) = (self.matcher.clone(), self.now);
         let cores = self.cores.clone();
-        let decided = cores.compute(|| {
-            let decide = |user: UserRow<'_>| (user.service_id, decide(&matcher, &user, now));
-            chunk.users().map(decide).collect::<Vec<_>>()
-        });
+        let worked = cores.compute_each(chunk.users(), |user| self.decide(&user, slice));
         self.chunk = chunk.cleared();
-        for (service_id, is_member) in decided {
-            match is_member {
-                Ok(is_member) => self.add(Position { slice, service_id }, is_member)?,
-                Err(Unreadable::Newer(reason)) => {
-                    let detail = format!("the activity of {service_id} ({reason})");
-                    return Err(StoreError::Newer(detail).into());
+        worked
+    }
+
+    fn decide(&mut self, user: &UserRow<'_>, slice: i16) -> Result<(), ExportError> {
+        let service_id = user.service_id;
+        match decide(&self.matcher, user, self.now) {
+            Ok(is_member) => self.add(Position { slice, service_id }, is_member),
+            Err(Unreadable::Newer(reason)) => {
+                let detail = format!("the activity of {service_id} ({reason})");
+                Err(StoreError::Newer(detail).into())
+            }
+            Err(Unreadable::Broken(reason)) => {
+                self.broken_count += 1;
+                if self.broken.len() < BROKEN_USERS_REPORTED {
+                    self.broken.push((service_id, reason));
                 }
-                Err(Unreadable::Broken(reason)) => {
-                    self.broken_count += 1;
-                    if self.broken.len() < BROKEN_USERS_REPORTED {
-                        self.broken.push((service_id, reason));
-                    }
-                }
+                Ok(())
             }
         }
-        Ok(())
     }
 
     fn add(&mut self, user: Position, is_member: bool) -> Result<(), ExportError> {

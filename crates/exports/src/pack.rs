@@ -25,12 +25,13 @@ use super::spill::{PIECE_BYTES, Spill};
 use super::telemetry::stage;
 use super::{ExportError, Failure, Plan};
 use gateway::app::App;
-use kit::compute::{Cores, MemoryReservation};
+use kit::compute::Cores;
 use objects::STREAM_MEMORY_BYTES;
 use people::users::listed::{self, ListedUsers};
 use people::users::moment::TransactionSnapshot;
 use people::users::scan::{self, UserRange, UserRow};
 use proof::fields::FieldSet;
+use runtime::fairness::{Holder, Reservation};
 use store::StoreError;
 
 /// Initial reservation of a part: enough for 5,000 users of 1.4 KB.
@@ -62,7 +63,7 @@ pub(super) struct PackedPart {
     pub users: i64,
     pub broken: Vec<Broken>,
     /// The memory of the selection, and of the file or of its upload.
-    pub reserved: MemoryReservation,
+    pub reserved: Reservation,
 }
 
 /// Reads, projects and compresses. A part that needs more memory restarts with twice as much.
@@ -71,10 +72,10 @@ pub(super) async fn pack(
     spec: &PackSpec,
     stop: &CancellationToken,
 ) -> Result<PackedPart, ExportError> {
-    let mut bytes = FIRST_RESERVATION;
+    let (workspace, mut bytes) = (Holder::Workspace(spec.workspace), FIRST_RESERVATION);
     loop {
         let reserved = tokio::select! {
-            reserved = app.memory.reserve(bytes) => reserved,
+            reserved = app.memory.reserve(workspace, bytes) => reserved,
             () = stop.cancelled() => return Err(ExportError::Stopped),
         };
         let (reserved_bytes, is_all_memory) = (reserved.bytes(), reserved.is_all());
@@ -185,7 +186,7 @@ struct Pipeline {
     packer: Packer,
     spill: Spill,
     cores: Cores,
-    reserved: MemoryReservation,
+    reserved: Reservation,
     stop: CancellationToken,
     users: i64,
     broken: Vec<Broken>,
@@ -200,7 +201,7 @@ impl Pipeline {
     fn new(
         cores: &Cores,
         spec: &PackSpec,
-        reserved: MemoryReservation,
+        reserved: Reservation,
         stop: &CancellationToken,
     ) -> Self {
         Self {
@@ -318,11 +319,19 @@ mod tests {
 
     use super::*;
     use crate::spill::LargeFile;
-    use kit::compute::Memory;
     use kit::secrets::SecretKey;
     use people::users::Position;
+    use runtime::fairness::SharedMemory;
 
     const KIB: usize = 1 << 10;
+
+    fn memory(bytes: usize) -> SharedMemory {
+        SharedMemory::leaving(bytes, 0)
+    }
+
+    async fn hold(memory: &SharedMemory, bytes: usize) -> Reservation {
+        memory.reserve(Holder::Workspace(1), bytes).await
+    }
 
     async fn spec(directory: &TempDir) -> PackSpec {
         let secrets = SecretKey::parse(&SecretKey::generate(), None).unwrap();
@@ -355,7 +364,7 @@ mod tests {
         }
     }
 
-    async fn pipeline(reserved: MemoryReservation, stop: &CancellationToken) -> Pipeline {
+    async fn pipeline(reserved: Reservation, stop: &CancellationToken) -> Pipeline {
         let spec = spec(&tempfile::tempdir().unwrap()).await;
         Pipeline::new(&Cores::new(1), &spec, reserved, stop)
     }
@@ -372,8 +381,8 @@ mod tests {
 
     #[tokio::test]
     async fn every_user_is_written_or_reported_as_broken() {
-        let memory = Memory::new(64 << 20);
-        let mut pipeline = pipeline(memory.reserve(4 << 20).await, &CancellationToken::new()).await;
+        let memory = memory(64 << 20);
+        let mut pipeline = pipeline(hold(&memory, 4 << 20).await, &CancellationToken::new()).await;
         let mut lines = String::new();
         for n in 0..2_000 {
             if n % 500 == 7 {
@@ -411,8 +420,8 @@ mod tests {
     async fn a_large_file_is_built_in_pieces_with_little_memory() {
         let directory = tempfile::tempdir().unwrap();
         let spec = spec(&directory).await;
-        let memory = Memory::new(40 << 20);
-        let reserved = memory.reserve(FIRST_RESERVATION).await;
+        let memory = memory(40 << 20);
+        let reserved = hold(&memory, FIRST_RESERVATION).await;
         let mut pipeline =
             Pipeline::new(&Cores::new(1), &spec, reserved, &CancellationToken::new());
         let pack = move || {
@@ -442,18 +451,18 @@ mod tests {
 
     #[tokio::test]
     async fn no_users_produce_an_empty_file() {
-        let memory = Memory::new(1 << 20);
-        let pipeline = pipeline(memory.reserve(KIB).await, &CancellationToken::new()).await;
+        let memory = memory(1 << 20);
+        let pipeline = pipeline(hold(&memory, KIB).await, &CancellationToken::new()).await;
         let part = pipeline.finish().unwrap();
         assert_eq!((part.users, part.file.raw_bytes, part.broken.len()), (0, 0, 0));
     }
 
     #[tokio::test]
     async fn the_found_users_count_as_memory() {
-        let memory = Memory::new(1 << 20);
+        let memory = memory(1 << 20);
         let selection = Arc::new(Selection::Only(vec![Uuid::nil(); 1_000]));
         let spec = PackSpec { selection, ..spec(&tempfile::tempdir().unwrap()).await };
-        let reserved = memory.reserve(KIB).await;
+        let reserved = hold(&memory, KIB).await;
         let pipeline = Pipeline::new(&Cores::new(1), &spec, reserved, &CancellationToken::new());
         let part = pipeline.finish().unwrap();
         let expected = 16_000 + part.file.bytes.len();
@@ -462,24 +471,24 @@ mod tests {
 
     #[tokio::test]
     async fn memory_grows_where_it_is_free_and_ends_the_work_where_it_is_not() {
-        let memory = Memory::new(8 << 20);
+        let memory = memory(8 << 20);
         let fill =
             |pipeline: &mut Pipeline| (0..2_000).try_for_each(|n| take(pipeline, n, &document(n)));
-        let mut alone = pipeline(memory.reserve(2 << 20).await, &CancellationToken::new()).await;
+        let mut alone = pipeline(hold(&memory, 2 << 20).await, &CancellationToken::new()).await;
         fill(&mut alone).unwrap();
         assert!(alone.reserved.bytes() > 2 << 20);
         drop(alone);
-        let other = memory.reserve(6 << 20).await;
-        let mut limited = pipeline(memory.reserve(2 << 20).await, &CancellationToken::new()).await;
+        let other = hold(&memory, 6 << 20).await;
+        let mut limited = pipeline(hold(&memory, 2 << 20).await, &CancellationToken::new()).await;
         assert!(matches!(fill(&mut limited), Err(PackError::OutOfMemory)));
         drop(other);
     }
 
     #[tokio::test]
     async fn stopped_work_ends() {
-        let memory = Memory::new(8 << 20);
+        let memory = memory(8 << 20);
         let stop = CancellationToken::new();
-        let mut pipeline = pipeline(memory.reserve(2 << 20).await, &stop).await;
+        let mut pipeline = pipeline(hold(&memory, 2 << 20).await, &stop).await;
         take(&mut pipeline, 1, &document(1)).unwrap();
         stop.cancel();
         assert!(matches!(pipeline.finish(), Err(PackError::Failed(ExportError::Stopped))));

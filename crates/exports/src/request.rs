@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(read(empty), Ok(bare));
         let full = json!({
             "fields_to_export": fields, "output_format": "gzip",
-            "callback_endpoint": "https://a.b/c", "destination": "lake", "users_per_file": 500_000,
+            "callback_endpoint": "https://a.b/c", "destination": "lake", "users_per_file": 500_000.0,
             "dry_run": true,
         });
         let destination = Some("lake".to_owned());

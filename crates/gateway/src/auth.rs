@@ -25,9 +25,9 @@ use runtime::fairness::{Holder, Reservation};
 /// [budget](Budget::from_permission). Checks before the body is read, in this order: key 401, the
 /// workspace's [slots](reserve_slot) 503, address 403, permission 403, rate 429. Every request with
 /// a key from an allowed address and a slot counts, whatever its outcome, and its response shows
-/// the remaining budget; those without the permission count up to [a part of it](refused). If the
-/// body decides which budget counts, the handler [counts](count_and_handle) it; before the body,
-/// the request counts against [the sum of these
+/// the remaining budget; those without the permission count up to [a part of it](refused). A route
+/// without a budget never responds 429. If the body decides which budget counts, the handler
+/// [counts](count_and_handle) it; before the body, the request counts against [the sum of these
 /// budgets](crate::workspaces::Workspace::limit_before_body).
 pub fn protected<S>(permission: &'static str, route: MethodRouter<S>) -> MethodRouter<S>
 where
@@ -187,14 +187,14 @@ async fn caller(
     if let Err(error) = check_address(app, head, &[&workspace.ip_allowlist, &key.allow]) {
         if let Some((budget, limit)) = refused_budget {
             *budget_status = Some(limits::status(app, workspace.id, budget, limit).await);
+            refused::count(app, key.key_id)?;
         }
-        refused::count(app, key.key_id)?;
         return Err(error);
     }
     mark_authenticated(&head.extensions, workspace.id);
     if !key.permissions.iter().any(|granted| permissions.contains(&granted.as_str())) {
-        let counted = refused::count(app, key.key_id);
         if let Some((budget, limit)) = refused_budget {
+            let counted = refused::count(app, key.key_id);
             let uses_budget =
                 counted.is_ok() && refused::uses_budget(app, key.key_id, budget, limit);
             *budget_status = Some(if uses_budget {
@@ -202,8 +202,8 @@ async fn caller(
             } else {
                 limits::status(app, workspace.id, budget, limit).await
             });
+            counted?;
         }
-        counted?;
         return Err(ApiError::NoPermission(permissions.to_vec()));
     }
     if let Counting::Before(Some(budget)) = counting {

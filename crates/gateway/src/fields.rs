@@ -334,6 +334,16 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'de> {
         if self.value.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
+    /// A whole number in any notation: `7.0` is the same as `7`. All whole numbers of bodies are
+    /// read as this type.
+    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Read<V::Value> {
+        let number = self.value.as_number().and_then(json::as_whole_number);
+        match number.and_then(|number| u64::try_from(number).ok()) {
+            Some(number) => visitor.visit_u64(number),
+            None => self.deserialize_any(visitor),
+        }
+    }
+
     /// A value that is read as its text ([`RawValue`](serde_json::value::RawValue)) has the text of
     /// the body, if the tree holds it.
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -391,7 +401,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'de> {
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u128 f32 f64 char str string bytes byte_buf unit
         unit_struct seq tuple tuple_struct identifier ignored_any
     }
 }

@@ -1,6 +1,6 @@
 //! Requests that are refused although their API key or SCIM token is valid: from a network that is
 //! not allowed, or without the permission. Each gateway limits them for each key and token, so that
-//! they do not use up the budget of other requests.
+//! they do not use up the budget of other requests. Those that have no budget are not counted.
 
 use std::collections::HashMap;
 
@@ -14,9 +14,7 @@ use crate::workspaces::{Budget, Limit};
 /// Refused requests of a credential in a minute, at one gateway. Further ones get 429.
 const PER_MINUTE: u32 = 60;
 
-/// The length of this window.
-pub const WINDOW_SECONDS: i64 = 60;
-const MINUTE_MS: i64 = WINDOW_SECONDS * 1_000;
+const MINUTE_MS: i64 = 60_000;
 
 /// The part of a budget that the refused requests of a credential can use, and how many requests
 /// that is at least.

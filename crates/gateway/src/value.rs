@@ -8,10 +8,12 @@ use serde_json::map::Entry;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use kit::json::{MARK, duplicate};
+use kit::json::{MARK, duplicate, duplicate_name};
 
-/// Maximum number of values in a body: in a tree each takes up to forty times its size as text.
-const MAX_VALUES: usize = 20_000;
+/// Maximum number of values in a body, except those that are held as text: in a tree each takes up
+/// to forty times its size as text. The limits of fields allow fewer values: the 50 KB of a live
+/// activity have at most 25,600.
+const MAX_VALUES: usize = 30_000;
 
 /// Fields of a request, or of its recipients, with data for templates and profiles. A template
 /// shows the order of their fields and the digits of their numbers, which a tree does not keep.
@@ -56,6 +58,8 @@ enum Section {
     Request,
     /// A recipient, or an array of them.
     Recipient,
+    /// An object that is held as its text. Its values are checked, but neither held nor counted.
+    Text,
     Other,
 }
 
@@ -78,13 +82,16 @@ impl Object<'_> {
     fn value<'de, A: MapAccess<'de>>(&self, name: &str, fields: &mut A) -> Result<Value, A::Error> {
         let section = match self.section {
             Section::Request if RECIPIENTS.contains(&name) => Section::Recipient,
+            Section::Text => Section::Text,
             _ => Section::Other,
         };
         let any = Any { remaining: self.remaining, section };
-        if self.section == Section::Other || !WITH_TEXT.contains(&name) {
-            return fields.next_value_seed(any);
+        let can_have_text = matches!(self.section, Section::Request | Section::Recipient);
+        if can_have_text && WITH_TEXT.contains(&name) {
+            fields.next_value_seed(AsText(any))
+        } else {
+            fields.next_value_seed(any)
         }
-        fields.next_value_seed(AsText(any))
     }
 }
 
@@ -96,13 +103,18 @@ impl<'de> DeserializeSeed<'de> for AsText<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         let json = <&RawValue>::deserialize(deserializer)?.get();
-        let value = self.0.deserialize(&mut serde_json::Deserializer::from_str(json));
+        let is_object = json.starts_with('{');
+        let any = if is_object { Any { section: Section::Text, ..self.0 } } else { self.0 };
+        let value = any.deserialize(&mut serde_json::Deserializer::from_str(json));
         let value = value.map_err(|error| {
             let text = error.to_string();
             D::Error::custom(text.rsplit_once(" at line ").map_or(&*text, |(message, _)| message))
         })?;
-        if !value.is_object() {
+        if !is_object {
             return Ok(value);
+        }
+        if let Some(name) = duplicate_name(json) {
+            return Err(D::Error::custom(duplicate(&name)));
         }
         let text = kit::json::compacted(json).into_owned();
         Ok(Value::Object(Map::from_iter([(AS_TEXT.to_owned(), text.into())])))
@@ -113,11 +125,12 @@ impl<'de> DeserializeSeed<'de> for Any<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        let remaining =
-            self.remaining.get().checked_sub(1).ok_or_else(|| {
+        if self.section != Section::Text {
+            let remaining = self.remaining.get().checked_sub(1);
+            self.remaining.set(remaining.ok_or_else(|| {
                 D::Error::custom(format_args!("has more than {MAX_VALUES} values"))
-            })?;
-        self.remaining.set(remaining);
+            })?);
+        }
         deserializer.deserialize_any(self)
     }
 }
@@ -160,7 +173,9 @@ impl<'de> Visitor<'de> for Any<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
         let mut array = Vec::new();
         while let Some(element) = elements.next_element_seed(self)? {
-            array.push(element);
+            if self.section != Section::Text {
+                array.push(element);
+            }
         }
         Ok(array.into())
     }
@@ -186,6 +201,9 @@ impl<'de> Visitor<'de> for Object<'_> {
                 return Err(A::Error::custom(format_args!("has a field named {name}")));
             }
             let value = self.value(&name, &mut fields)?;
+            if self.section == Section::Text {
+                continue;
+            }
             match object.entry(name) {
                 Entry::Vacant(entry) => _ = entry.insert(value),
                 Entry::Occupied(entry) => return Err(A::Error::custom(duplicate(entry.key()))),
@@ -230,9 +248,19 @@ mod tests {
             "messages": { "trigger_properties": { "z": 1 } },
         });
         assert_eq!(Value::Object(object(text).unwrap()), expected);
-        let numbers =
-            format!("{{\"trigger_properties\":{{\"a\":[{}]}}}}", vec!["1"; 20_000].join(","));
-        assert!(object(&numbers).unwrap_err().to_string().contains("has more than 20000 values"));
+    }
+
+    #[test]
+    fn values_that_are_held_as_text_are_not_counted() {
+        let numbers = format!("{{\"a\":[{}]}}", vec!["1"; MAX_VALUES].join(","));
+        let recipients = format!(
+            r#"[{{"trigger_properties":{numbers}}},{{"canvas_entry_properties":{numbers}}}]"#
+        );
+        let body = format!(r#"{{"trigger_properties":{numbers},"recipients":{recipients}}}"#);
+        let body = object(&body).unwrap();
+        assert_eq!(body["recipients"][1]["canvas_entry_properties"], json!({ AS_TEXT: numbers }));
+        let other = format!(r#"{{"messages":{{"trigger_properties":{numbers}}}}}"#);
+        assert!(object(&other).is_err());
     }
 
     #[test]
@@ -241,7 +269,7 @@ mod tests {
         assert!(object(&arrays(MAX_VALUES - 1)).is_ok());
         let error = object(&arrays(MAX_VALUES)).unwrap_err();
         assert_eq!(error.classify(), Category::Data);
-        assert!(error.to_string().starts_with("has more than 20000 values"), "{error}");
+        assert!(error.to_string().starts_with("has more than 30000 values"), "{error}");
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));
         assert!(object(&deep).unwrap_err().to_string().contains("recursion limit"));
     }

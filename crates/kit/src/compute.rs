@@ -1,16 +1,19 @@
-//! Limits on what a process shares among all its work: processors and memory.
+//! The processors of a process, which all its work shares.
 
 use std::num::NonZero;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// How long work on many users keeps a processor. Then the threads that wait compute first.
+pub const SLICE: Duration = Duration::from_millis(50);
 
 /// The processors, for work that would block an async thread. Cheap to clone.
 ///
 /// The work runs on threads that may block. A thread enters before it computes, and waits while as
-/// many threads as there are processors compute.
+/// many threads as there are processors compute. Threads enter in the order of their arrival.
 #[derive(Clone, Debug)]
 pub struct Cores {
     count: usize,
@@ -20,7 +23,7 @@ pub struct Cores {
 #[derive(Debug)]
 struct Shared {
     threads: Mutex<Threads>,
-    /// Notified when a thread leaves.
+    /// Notified when a thread leaves its processor to the one that has waited longest.
     left: Condvar,
 }
 
@@ -58,13 +61,38 @@ impl Cores {
     /// one.
     pub fn compute<T>(&self, work: impl FnOnce() -> T) -> T {
         let mut threads = self.shared.threads.lock();
-        threads.waiting += 1;
-        self.shared.left.wait_while(&mut threads, |threads| threads.free == 0);
-        threads.waiting -= 1;
-        threads.free -= 1;
+        if threads.free > 0 {
+            threads.free -= 1;
+        } else {
+            threads.waiting += 1;
+            // Once, because a `Condvar` of parking_lot wakes no thread without a reason.
+            self.shared.left.wait(&mut threads);
+        }
         drop(threads);
         let _entered = Entered(self);
         work()
+    }
+
+    /// [`compute`](Self::compute) for each item until the first error, in parts of about
+    /// [`SLICE`].
+    pub fn compute_each<T, E>(
+        &self,
+        items: impl Iterator<Item = T>,
+        mut work: impl FnMut(T) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut items = items.peekable();
+        while items.peek().is_some() {
+            self.compute(|| -> Result<(), E> {
+                let began = Instant::now();
+                while began.elapsed() < SLICE
+                    && let Some(item) = items.next()
+                {
+                    work(item)?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     /// [`compute`](Self::compute) on an async thread, for work that borrows. Other tasks of the
@@ -82,88 +110,20 @@ struct Entered<'a>(&'a Cores);
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        self.0.shared.threads.lock().free += 1;
-        self.0.shared.left.notify_one();
-    }
-}
-
-/// Bytes are counted in units of this many.
-const UNIT: usize = 1 << 10;
-
-/// A limit on the bytes held in memory. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Memory {
-    free: Arc<Semaphore>,
-    units: u32,
-}
-
-impl Memory {
-    pub fn new(bytes: usize) -> Self {
-        let units = units(bytes).max(1);
-        Self { free: Arc::new(Semaphore::new(units as usize)), units }
-    }
-
-    /// How many bytes are held, and the limit.
-    pub fn used_and_limit(&self) -> (usize, usize) {
-        let limit = self.units as usize;
-        (limit.saturating_sub(self.free.available_permits()) * UNIT, limit * UNIT)
-    }
-
-    /// Waits until `bytes` can be held; more than the limit counts as the limit. First come, first
-    /// served, so that large requests are not starved.
-    pub async fn reserve(&self, bytes: usize) -> MemoryReservation {
-        let units = units(bytes).min(self.units);
-        let permit = Arc::clone(&self.free)
-            .acquire_many_owned(units)
-            .await
-            .expect("the semaphore is never closed");
-        MemoryReservation { memory: self.clone(), permit }
-    }
-}
-
-/// A reservation of memory, released when dropped.
-#[derive(Debug)]
-pub struct MemoryReservation {
-    memory: Memory,
-    permit: OwnedSemaphorePermit,
-}
-
-impl MemoryReservation {
-    pub fn bytes(&self) -> usize {
-        self.permit.num_permits() * UNIT
-    }
-
-    /// Whether this reserves the whole limit.
-    pub fn is_all(&self) -> bool {
-        self.permit.num_permits() == self.memory.units as usize
-    }
-
-    /// Grows to at least `bytes` if that much is free now. Nothing waits while it holds memory, so
-    /// that deadlocks cannot occur.
-    pub fn try_grow(&mut self, bytes: usize) -> bool {
-        let missing = units(bytes).saturating_sub(units(self.bytes()));
-        match Arc::clone(&self.memory.free).try_acquire_many_owned(missing) {
-            Ok(more) => self.permit.merge(more),
-            Err(_) => return false,
+        let mut threads = self.0.shared.threads.lock();
+        if threads.waiting == 0 {
+            threads.free += 1;
+        } else {
+            // The processor is never free in between, so that no other thread can take it.
+            threads.waiting -= 1;
+            self.0.shared.left.notify_one();
         }
-        true
     }
-
-    /// Releases everything above `bytes`.
-    pub fn shrink(&mut self, bytes: usize) {
-        let beyond = self.permit.num_permits().saturating_sub(units(bytes) as usize);
-        drop(self.permit.split(beyond));
-    }
-}
-
-fn units(bytes: usize) -> u32 {
-    u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).min(Semaphore::MAX_PERMITS as u32)
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
 
     use super::*;
 
@@ -202,35 +162,44 @@ mod tests {
         assert_eq!(cores.running_and_waiting(), (0, 0));
     }
 
-    #[tokio::test]
-    async fn memory_is_reserved_grown_and_released() {
-        let memory = Memory::new(10 * UNIT);
-        let mut first = memory.reserve(4 * UNIT - 1).await;
-        let second = memory.reserve(4 * UNIT).await;
-        assert_eq!((first.bytes(), second.bytes()), (4 * UNIT, 4 * UNIT));
-        assert_eq!(memory.used_and_limit(), (8 * UNIT, 10 * UNIT));
-        assert!(first.try_grow(6 * UNIT) && first.bytes() == 6 * UNIT);
-        assert!(!first.try_grow(6 * UNIT + 1) && first.bytes() == 6 * UNIT);
-        assert!(first.try_grow(UNIT) && first.bytes() == 6 * UNIT);
-        drop(second);
-        first.shrink(UNIT);
-        let third = memory.reserve(9 * UNIT).await;
-        assert!(!third.is_all());
-        drop((first, third));
-        assert!(memory.reserve(usize::MAX).await.is_all());
+    #[test]
+    fn a_thread_that_waits_enters_before_later_ones() {
+        let (cores, order) = (Cores::new(1), Mutex::new(Vec::new()));
+        std::thread::scope(|scope| {
+            cores.compute(|| {
+                scope.spawn(|| cores.compute(|| order.lock().push("waiting")));
+                while cores.running_and_waiting().1 == 0 {
+                    std::thread::yield_now();
+                }
+            });
+            cores.compute(|| order.lock().push("later"));
+        });
+        assert_eq!(order.into_inner(), ["waiting", "later"]);
     }
 
-    #[tokio::test]
-    async fn reserving_all_memory_waits_for_the_rest() {
-        let memory = Memory::new(4 * UNIT);
-        let part = memory.reserve(UNIT).await;
-        let all = tokio::spawn({
-            let memory = memory.clone();
-            async move { memory.reserve(4 * UNIT).await.bytes() }
+    #[test]
+    fn work_on_many_items_lets_waiting_threads_compute() {
+        let (cores, order) = (Cores::new(1), Mutex::new(Vec::new()));
+        let items = ["first", "last"].into_iter();
+        std::thread::scope(|scope| {
+            let worked = cores.compute_each(items, |item| {
+                order.lock().push(item);
+                if item == "first" {
+                    scope.spawn(|| cores.compute(|| order.lock().push("waiting")));
+                    while cores.running_and_waiting().1 == 0 {
+                        std::thread::yield_now();
+                    }
+                    std::thread::sleep(SLICE);
+                }
+                Ok::<_, ()>(())
+            });
+            assert_eq!(worked, Ok(()));
         });
-        tokio::task::yield_now().await;
-        assert!(!all.is_finished());
-        drop(part);
-        assert_eq!(all.await.unwrap(), 4 * UNIT);
+        assert_eq!(order.into_inner(), ["first", "waiting", "last"]);
+        let worked = cores.compute_each([1, 2, 3].into_iter(), |item| match item {
+            2 => Err(item),
+            _ => Ok(()),
+        });
+        assert_eq!(worked, Err(2));
     }
 }

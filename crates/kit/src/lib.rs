@@ -3,7 +3,7 @@
 //! | module | is about |
 //! |---|---|
 //! | [`clock`] | the time of day, which a test can set |
-//! | [`compute`] | limits on processors and memory within a process |
+//! | [`compute`] | the processors that all work of a process shares |
 //! | [`derived_ids`] | UUIDs that are derived from content |
 //! | [`errors`] | the causes of an error |
 //! | [`faults`] | places where a test can end or stop the process |

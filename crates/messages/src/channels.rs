@@ -25,6 +25,8 @@ use super::{Outcome, Outgoing};
 use crate::app::App;
 use gateway::workspaces::Channel;
 use gateway::workspaces::settings::Settings;
+use runtime::app::queue::held_by;
+use runtime::fairness::Holder;
 
 /// Maximum number of custom headers of an email or a webhook.
 pub const MAX_HEADERS: usize = 50;
@@ -75,18 +77,21 @@ pub async fn send_reserved(
     permit: Option<&RelayPermit>,
 ) -> Outcome {
     let (channel, began) = (message.id.channel, Instant::now());
-    let outcome = match channel {
-        Channel::Email => email::send(app, &message, permit).await,
-        Channel::Webhook => webhook::send(app, &message).await,
-        Channel::ContentCard => cards::send(app, &message).await,
-        Channel::ApplePush
-        | Channel::AndroidPush
-        | Channel::KindlePush
-        | Channel::WebPush
-        | Channel::Sms
-        | Channel::WhatsApp
-        | Channel::LiveActivity => providers::send(app, &message).await,
+    let sending = async {
+        match channel {
+            Channel::Email => email::send(app, &message, permit).await,
+            Channel::Webhook => webhook::send(app, &message).await,
+            Channel::ContentCard => cards::send(app, &message).await,
+            Channel::ApplePush
+            | Channel::AndroidPush
+            | Channel::KindlePush
+            | Channel::WebPush
+            | Channel::Sms
+            | Channel::WhatsApp
+            | Channel::LiveActivity => providers::send(app, &message).await,
+        }
     };
+    let outcome = held_by(Holder::Workspace(message.workspace_id), sending).await;
     count(channel, began, &outcome);
     log_outcome(&message, &outcome);
     outcome

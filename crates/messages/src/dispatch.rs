@@ -125,6 +125,16 @@ pub async fn begin(tx: &mut Tx, order: &Order) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Turns an order into a dispatch that has failed for this reason. Repeats have no effect.
+async fn refuse(tx: &mut Tx, order: &Order, reason: &str) -> Result<(), StoreError> {
+    if rows::insert(tx, order, true).await? {
+        // Its part shows that it is for listed users. Its end withdraws the work.
+        add(tx, order, None).await?;
+        ending::end_early(tx, order.dispatch_id, State::Failed, Some(reason)).await?;
+    }
+    Ok(())
+}
+
 /// Adds a wave to a dispatch; the first wave starts the dispatch. Repeats have no effect. A
 /// dispatch that has ended or was cancelled does not change.
 pub async fn add_wave(

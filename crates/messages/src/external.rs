@@ -105,11 +105,19 @@ impl External<'_> {
                 let answer = self.answer(&request, warnings).boxed().await?;
                 answers.0.push((request, answer));
             }
+            // Transactional emails have processors of their own.
+            let turn = if self.is_urgent {
+                None
+            } else {
+                Some(self.app.compute_turn(self.workspace_id).await)
+            };
             let render = || match self.time {
                 Some(time) => time.measure(|| render(&answers)),
                 None => render(&answers),
             };
-            match self.app.cores.compute_here(render) {
+            let rendered = self.app.cores.compute_here(render);
+            drop(turn);
+            match rendered {
                 Err(Stop::Needs(request)) => needs = Some(*request),
                 done => return done.map_err(RenderError::Stopped),
             }

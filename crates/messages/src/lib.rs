@@ -18,7 +18,6 @@
 //! | [`outgoing`], [`channels`] | one message to one user; each channel that sends it |
 //! | [`unsubscribe_token`] | the token in unsubscribe URLs |
 //! | [`live_activity`] | the separate request for live activities |
-//! | [`preview`] | renders templates without sending, also over HTTP |
 //!
 //! Each user gets at most one message of a dispatch by each channel. Its row is stored before it is
 //! sent, with an id that is the same in each attempt ([`MessageId`]), so that receivers can
@@ -36,7 +35,6 @@ mod message_outcome;
 pub mod order;
 pub mod outgoing;
 pub mod personalization;
-pub mod preview;
 pub mod recipient;
 pub mod request;
 pub mod unsubscribe_token;

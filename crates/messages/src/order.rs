@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::Timing;
 use crate::message_outcome::OutcomeFilter;
-use kit::json::TreeObject;
+use kit::json::{ObjectText, TreeObject};
 use store::documents::parsed_up_to;
 use store::{StoreError, text_enum};
 
@@ -133,13 +133,13 @@ pub struct Named {
     pub who: Who,
     /// `api_trigger_properties` in the user's templates.
     #[schemars(with = "Option<Map<String, Value>>")]
-    pub trigger_properties: Option<TreeObject>,
+    pub trigger_properties: Option<ObjectText>,
     /// `canvas_entry_properties` in the user's templates; these override those of all users.
     #[schemars(with = "Option<Map<String, Value>>")]
-    pub canvas_entry_properties: Option<TreeObject>,
+    pub canvas_entry_properties: Option<ObjectText>,
     /// `event_properties` in the user's templates: those of the purchase that started the campaign.
     #[schemars(with = "Option<Map<String, Value>>")]
-    pub event_properties: Option<TreeObject>,
+    pub event_properties: Option<ObjectText>,
 }
 
 #[derive(

@@ -1,12 +1,14 @@
 //! Listed users in requests, and properties for their templates.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::order::{Named, Who};
 use gateway::formats::{Identifier, UserAlias};
-use kit::json::{self, TreeObject};
+use kit::json::{self, ObjectText, TreeObject};
 use people::users::identifier;
 use people::users::profile::Alias;
 use people::users::rows::Kind;
@@ -20,25 +22,33 @@ pub const MAX_PROPERTIES_BYTES: usize = 50 << 10;
 /// The fields of a JSON object.
 pub type Members = Map<String, Value>;
 
-/// Properties for templates.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "TreeObject")]
+/// Bytes of an escape for one byte, as in `\u0041`.
+const MAX_ESCAPE_BYTES: usize = 6;
+
+/// Properties for templates. Held as text, because a request can have those of many users.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(
     with = "Members",
     inline,
     description = format!("At most {MAX_PROPERTIES_BYTES} bytes of JSON."),
 )]
-pub struct Properties(pub TreeObject);
+pub struct Properties(pub ObjectText);
 
-impl TryFrom<TreeObject> for Properties {
-    type Error = String;
-
-    fn try_from(properties: TreeObject) -> Result<Self, String> {
-        let text = properties.to_json();
-        if text.len() > MAX_PROPERTIES_BYTES {
-            return Err(format!("must be at most {MAX_PROPERTIES_BYTES} bytes of JSON"));
+impl<'de> Deserialize<'de> for Properties {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let too_large =
+            || D::Error::custom(format!("must be at most {MAX_PROPERTIES_BYTES} bytes of JSON"));
+        let json = <Box<RawValue>>::deserialize(deserializer)?;
+        let json = json::compacted(json.get());
+        // Before it is parsed: parsing takes many times the memory of the text.
+        if json.len() > MAX_PROPERTIES_BYTES * MAX_ESCAPE_BYTES {
+            return Err(too_large());
         }
-        json::check_depth(&text)?;
+        let properties = ObjectText::from(&TreeObject::read::<D::Error>(&json)?);
+        if properties.as_str().len() > MAX_PROPERTIES_BYTES {
+            return Err(too_large());
+        }
+        json::check_depth(properties.as_str()).map_err(D::Error::custom)?;
         Ok(Self(properties))
     }
 }
@@ -88,17 +98,22 @@ impl User {
     }
 }
 
+impl From<User> for Who {
+    fn from(user: User) -> Self {
+        match user {
+            User::ExternalUserId(id) => Self::ExternalId(id.0),
+            User::UserAlias(UserAlias { alias_name, alias_label }) => {
+                Self::Alias { label: alias_label.0, name: alias_name.0 }
+            }
+        }
+    }
+}
+
 impl From<User> for Named {
     /// A user without further data.
     fn from(user: User) -> Self {
-        let who = match user {
-            User::ExternalUserId(id) => Who::ExternalId(id.0),
-            User::UserAlias(UserAlias { alias_name, alias_label }) => {
-                Who::Alias { label: alias_label.0, name: alias_name.0 }
-            }
-        };
         Self {
-            who,
+            who: user.into(),
             trigger_properties: None,
             canvas_entry_properties: None,
             event_properties: None,

@@ -358,7 +358,7 @@ pub fn scheduled_messages(
 type Contents = (Content, Map<String, Value>, Vec<MessageProblem>);
 
 /// Reads message objects; returns an error if none can be sent.
-pub(crate) fn contents(
+pub fn contents(
     messages: Option<&Map<String, Value>>,
     source: MessageSource,
     settings: &Settings,
@@ -391,7 +391,7 @@ pub(crate) fn contents(
 }
 
 /// The error of a request that is rejected for its message objects.
-pub(crate) fn rejected(message: String, problems: &[MessageProblem]) -> ApiError {
+pub fn rejected(message: String, problems: &[MessageProblem]) -> ApiError {
     ApiError::InvalidMany(message, problems.iter().map(|problem| json!(problem)).collect())
 }
 

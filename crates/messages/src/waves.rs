@@ -176,6 +176,16 @@ pub struct Step {
     pub next_at: Option<i64>,
 }
 
+impl Step {
+    /// Counts the moment of the wave as missed instead of sending it.
+    pub fn miss_wave(&mut self) {
+        if let Some(wave) = self.wave.take() {
+            self.missed.push(wave.at_ms);
+            self.progress.missed = Some(wave.at_ms);
+        }
+    }
+}
+
 /// The step at `now` of a schedule created at `made_at`. Moments less than `late_ms` ago are sent
 /// in one wave.
 pub fn step(when: When, made_at: i64, progress: Progress, now: i64, late_ms: i64) -> Step {

@@ -9,7 +9,6 @@ mod document;
 mod matcher;
 #[cfg(test)]
 mod matcher_tests;
-mod number;
 mod read;
 mod schema;
 #[cfg(test)]

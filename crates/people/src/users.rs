@@ -19,6 +19,7 @@
 //! | [`tokens`] | the owners of push tokens |
 //! | [`devices`] | removal of push tokens |
 //! | [`find`], [`mentions`], [`selector`] | finding one user; the users that a request mentions; the one that it is about |
+//! | [`email_owners`] | the users who have an address, and the one that it identifies |
 //! | `opt_outs` | the email addresses of users who unsubscribed |
 //! | [`phones`] | the phone numbers of users from before an upgrade |
 //! | [`recipient`] | a user as messages see them |
@@ -33,6 +34,7 @@ pub mod activity;
 pub mod activity_rows;
 pub mod consent;
 pub mod devices;
+pub mod email_owners;
 pub mod erased_rows;
 pub mod find;
 pub mod generate;

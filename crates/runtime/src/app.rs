@@ -13,10 +13,11 @@ use std::sync::Arc;
 use self::notices::HealthWarnings;
 use self::queue::StoreQueue;
 use crate::config::{Config, ConfigError};
+use crate::fairness::SharedMemory;
 use crate::outbound::Sender;
 use crate::topics;
 use kit::clock::Clock;
-use kit::compute::{Cores, Memory};
+use kit::compute::Cores;
 use kit::retry::Retry;
 use kit::secrets::SecretKey;
 use log::{Log, LogError};
@@ -26,6 +27,10 @@ use store::{Store, StoreError};
 
 /// Two for each of three statements, and as many for statements that nobody waits for any more.
 const CLAIM_CONNECTIONS: u32 = 12;
+
+/// Memory that a part of an export may need. The parts of one workspace leave this much to others:
+/// they hold theirs for as long as their storage is slow.
+const MAX_PART_BYTES: usize = 48 << 20;
 
 /// The settings, and what is made from them. Cheap to clone: each request has one.
 #[derive(Clone)]
@@ -43,7 +48,7 @@ pub struct AppState {
     pub clock: Clock,
     pub cores: Cores,
     /// Memory for users' data (`exports.memory_bytes`).
-    pub memory: Memory,
+    pub memory: SharedMemory,
     /// The queue of API requests that wait for the store.
     pub request_queue: StoreQueue,
     /// For transactional emails only, so that other work cannot delay them.
@@ -116,7 +121,7 @@ impl App {
         };
         let log = open_log(&config).await?;
         let objects = Objects::open(&config.objects_url(), &secrets).await?;
-        let memory = Memory::new(config.exports.memory_bytes);
+        let memory = SharedMemory::leaving(config.exports.memory_bytes, MAX_PART_BYTES);
         let threads = config.worker.compute_threads;
         Ok(Self(Arc::new(AppState {
             sender: Sender::new(&config),

@@ -216,7 +216,7 @@ pub struct Exports {
     /// Parts that one worker exports at the same time. 0 means two for each compute thread.
     pub parts_in_flight: usize,
     /// Memory of one worker for users' data, in bytes. A part needs up to 48 MiB. A larger file is
-    /// built in pieces.
+    /// built in pieces. The parts of one workspace leave 48 MiB to others.
     pub memory_bytes: usize,
     /// Attempts at planning, at a part, or at finishing, before the export fails.
     pub attempts: u32,
@@ -396,7 +396,7 @@ impl Default for Config {
             exports: Exports {
                 users_per_file: 5_000,
                 parts_in_flight: 0,
-                memory_bytes: 96 << 20,
+                memory_bytes: 144 << 20,
                 attempts: 10,
                 retry_ms: 1_000,
                 download_minutes: 240,

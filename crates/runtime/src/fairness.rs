@@ -1,9 +1,9 @@
 //! Limits that workspaces and other senders share: memory, and slots for work in progress.
 //!
-//! A holder may use at most a part of what is free, so that none ever uses it all. A holder that
-//! holds nothing else may use all that is free, up to the limit of one holder.
+//! A holder leaves a part free, so that none ever uses it all. A holder that holds nothing else may
+//! use all that is free, up to the limit of one holder.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -41,10 +41,19 @@ struct Shared {
 /// The limit of one holder.
 #[derive(Clone, Copy, Debug)]
 struct Share {
-    /// A holder may use the free units divided by this, unless it holds nothing else.
-    divisor: usize,
+    /// Unless it holds nothing else, a holder leaves free what it holds, times this.
+    factor: usize,
+    /// And this many units in addition.
+    spare: usize,
     /// The maximum number of units of one holder.
     max_units: usize,
+}
+
+impl Share {
+    /// How many units a holder of this many leaves free.
+    fn left_by(self, held: usize) -> usize {
+        held.saturating_mul(self.factor).saturating_add(self.spare)
+    }
 }
 
 #[derive(Debug)]
@@ -61,6 +70,13 @@ struct Waiting {
     grant: oneshot::Sender<Reservation>,
 }
 
+impl Waiting {
+    /// Whether a request of this holder still waits.
+    fn is_of(&self, holder: Holder) -> bool {
+        self.holder == holder && !self.grant.is_closed()
+    }
+}
+
 impl State {
     /// Reserves `more` units for a holder that has `own` units for the same body, if allowed.
     fn try_take(&mut self, holder: Holder, own: usize, more: usize, share: Share) -> bool {
@@ -70,9 +86,10 @@ impl State {
         let held = self.held.get(&holder).copied().unwrap_or(0);
         let would_hold = held + more;
         let is_allowed = would_hold <= share.max_units
-            && self.free.checked_sub(more).is_some_and(|free| {
-                held == own || would_hold.saturating_mul(share.divisor) <= free
-            });
+            && self
+                .free
+                .checked_sub(more)
+                .is_some_and(|free| held == own || share.left_by(would_hold) <= free);
         if is_allowed {
             self.free -= more;
             *self.held.entry(holder).or_default() += more;
@@ -95,13 +112,25 @@ impl SharedMemory {
     /// A limit of this many bytes. One holder may use as many as it leaves free.
     pub fn halves(bytes: usize) -> Self {
         let units = units(bytes).max(1);
-        Self::new(units, Share { divisor: 1, max_units: units })
+        Self::new(units, Share { factor: 1, spare: 0, max_units: units })
+    }
+
+    /// A limit of this many bytes. One holder leaves `spare` bytes free.
+    pub fn leaving(bytes: usize, spare: usize) -> Self {
+        let max_units = units(bytes).max(1);
+        Self::new(max_units, Share { factor: 0, spare: units(spare), max_units })
+    }
+
+    /// Each holder may use this many bytes, however many others use.
+    pub fn each(bytes: usize) -> Self {
+        let max_units = units(bytes).max(1);
+        Self::new(usize::MAX / UNIT, Share { factor: 0, spare: 0, max_units })
     }
 
     /// A limit of this many bytes. One holder may use at most an eighth.
     pub fn eighths(bytes: usize) -> Self {
         let units = units(bytes).max(1);
-        Self::new(units, Share { divisor: 7, max_units: units.div_ceil(8) })
+        Self::new(units, Share { factor: 7, spare: 0, max_units: units.div_ceil(8) })
     }
 
     fn new(units: usize, share: Share) -> Self {
@@ -123,21 +152,22 @@ impl SharedMemory {
         is_reserved.then(|| Reservation { memory: self.clone(), holder, units })
     }
 
-    /// The same, but waits. First come, first served, except that no request waits behind a holder
-    /// at its limit.
+    /// The same, but waits. First come, first served, except that no request waits behind one of
+    /// another holder that is not allowed yet.
     pub async fn reserve(&self, holder: Holder, bytes: usize) -> Reservation {
         loop {
-            let waiting = {
+            let mut place = {
                 let mut state = self.0.state.lock();
                 let units = units(bytes).min(self.0.share.max_units);
-                if state.try_take(holder, 0, units, self.0.share) {
+                let is_first = !state.waiting.iter().any(|waiting| waiting.is_of(holder));
+                if is_first && state.try_take(holder, 0, units, self.0.share) {
                     return Reservation { memory: self.clone(), holder, units };
                 }
-                let (grant, waiting) = oneshot::channel();
+                let (grant, granted) = oneshot::channel();
                 state.waiting.push_back(Waiting { holder, units, grant });
-                waiting
+                Place { memory: self, granted }
             };
-            if let Ok(reservation) = waiting.await {
+            if let Ok(reservation) = (&mut place.granted).await {
                 return reservation;
             }
         }
@@ -151,9 +181,18 @@ impl SharedMemory {
                 // A request that no longer waits blocks no other.
                 state.waiting.retain(|waiting| !waiting.grant.is_closed());
                 let share = self.0.share;
+                // Small requests of a holder do not overtake its large ones, which would starve.
+                let mut blocked = HashSet::new();
                 let next = (0..state.waiting.len()).find(|&index| {
                     let Waiting { holder, units, .. } = state.waiting[index];
-                    state.try_take(holder, 0, units, share)
+                    if blocked.contains(&holder) {
+                        return false;
+                    }
+                    let is_taken = state.try_take(holder, 0, units, share);
+                    if !is_taken {
+                        blocked.insert(holder);
+                    }
+                    is_taken
                 });
                 let Some(waiting) = next.and_then(|index| state.waiting.remove(index)) else {
                     return;
@@ -167,6 +206,20 @@ impl SharedMemory {
     }
 }
 
+/// The place of a request that waits. If the request is given up, the next one of its holder is
+/// first.
+struct Place<'a> {
+    memory: &'a SharedMemory,
+    granted: oneshot::Receiver<Reservation>,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.granted.close();
+        self.memory.grant_waiting();
+    }
+}
+
 /// Reserved bytes, released when dropped.
 #[derive(Debug)]
 pub struct Reservation {
@@ -176,6 +229,15 @@ pub struct Reservation {
 }
 
 impl Reservation {
+    pub fn bytes(&self) -> usize {
+        self.units * UNIT
+    }
+
+    /// Whether this reserves as much as one holder can have.
+    pub fn is_all(&self) -> bool {
+        self.units == self.memory.0.share.max_units
+    }
+
     /// Grows to at least `bytes` if that much is free now. Nothing waits while it holds memory, so
     /// that deadlocks cannot occur.
     pub fn try_grow(&mut self, bytes: usize) -> bool {
@@ -273,6 +335,59 @@ mod tests {
         assert_eq!(memory.used_and_limit().0, 56 * UNIT);
         assert!(memory.try_reserve(Holder::Source([127, 0, 0, 9].into()), UNIT).is_some());
         drop(others);
+    }
+
+    #[test]
+    fn one_holder_leaves_what_another_needs() {
+        let memory = SharedMemory::leaving(10 * UNIT, 3 * UNIT);
+        let mut first = memory.try_reserve(ONE, 4 * UNIT).unwrap();
+        let second = memory.try_reserve(ONE, 3 * UNIT).unwrap();
+        assert!(memory.try_reserve(ONE, UNIT).is_none() && !first.try_grow(5 * UNIT));
+        let other = memory.try_reserve(OTHER, 3 * UNIT).unwrap();
+        drop((second, other));
+        assert!(first.try_grow(10 * UNIT) && first.is_all());
+        first.shrink(UNIT);
+        assert_eq!((first.bytes(), first.is_all()), (UNIT, false));
+    }
+
+    #[test]
+    fn each_holder_can_have_a_limit_of_its_own() {
+        let (slots, mut held) = (SharedMemory::each(2 * SLOT_BYTES), Vec::new());
+        for holder in [ONE, OTHER, Holder::Workspace(3)] {
+            held.extend([(); 2].map(|()| slots.try_reserve(holder, SLOT_BYTES).unwrap()));
+            assert!(slots.try_reserve(holder, SLOT_BYTES).is_none());
+        }
+    }
+
+    #[tokio::test]
+    async fn small_requests_do_not_starve_a_large_one_of_their_holder() {
+        let memory = SharedMemory::leaving(8 * UNIT, 0);
+        let held = [(); 2].map(|()| memory.try_reserve(ONE, 3 * UNIT).unwrap());
+        let mut large = std::pin::pin!(memory.reserve(ONE, 5 * UNIT));
+        assert!(futures::poll!(&mut large).is_pending());
+        let mut small = std::pin::pin!(memory.reserve(ONE, 2 * UNIT));
+        assert!(futures::poll!(&mut small).is_pending());
+        // Others do not wait for it.
+        drop(memory.reserve(OTHER, 2 * UNIT).await);
+        let [first, second] = held;
+        drop(first);
+        let large = large.await;
+        assert!(futures::poll!(&mut small).is_pending());
+        drop((second, large));
+        assert_eq!(small.await.bytes(), 2 * UNIT);
+        // One that no longer waits blocks none.
+        let held = memory.try_reserve(ONE, 6 * UNIT).unwrap();
+        let mut large = Box::pin(memory.reserve(ONE, 5 * UNIT));
+        assert!(futures::poll!(&mut large).is_pending());
+        let small = tokio::spawn({
+            let memory = memory.clone();
+            async move { memory.reserve(ONE, 2 * UNIT).await.bytes() }
+        });
+        tokio::task::yield_now().await;
+        assert!(!small.is_finished());
+        drop(large);
+        assert_eq!(small.await.unwrap(), 2 * UNIT);
+        drop(held);
     }
 
     #[test]

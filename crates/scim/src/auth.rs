@@ -111,6 +111,7 @@ async fn admit(
     let (budget, limit) = (Budget::Scim, Budget::Scim.default_limit());
     if let Err(error) = check_address(app, head, &token) {
         *budget_status = Some(limits::status(app, COMPANY, budget, limit).await);
+        refused::count(app, token.id)?;
         return Err(error);
     }
     let counted = limits::count(app, COMPANY, budget, limit).await;
@@ -135,10 +136,7 @@ async fn admit_uncounted(head: &Parts) -> Result<Reservation, ApiError> {
 
 /// Rejects a token from a network that is not allowed; otherwise the sender is authenticated.
 fn check_address(app: &App, head: &Parts, token: &TokenMatch) -> Result<(), ApiError> {
-    if let Err(error) = gateway::check_address(app, head, &[&token.allow]) {
-        refused::count(app, token.id)?;
-        return Err(error);
-    }
+    gateway::check_address(app, head, &[&token.allow])?;
     gateway::mark_authenticated(&head.extensions, COMPANY);
     Ok(())
 }

@@ -1,15 +1,17 @@
 //! PATCH (RFC 7644 section 3.5.2): adds, replaces or removes attributes of a resource.
 
+mod path;
+
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::filter::{Filter, Literal, Scope};
+use self::path::{PathError, Step, bad_path, read_path};
+use super::filter::{Filter, Literal};
 use super::schema::{
-    self, Attribute, Attributes, DEPARTMENT, ENTERPRISE, Located, PATCH, ResourceSchema, invalid,
+    self, Attribute, Attributes, DEPARTMENT, ENTERPRISE, PATCH, ResourceSchema, invalid,
 };
 use gateway::scim::{ScimError, ScimType};
-use kit::words::beginning;
 
 /// Maximum number of operations in one request.
 pub const MAX: usize = 100;
@@ -39,13 +41,6 @@ enum OperationKind {
     Add,
     Replace,
     Remove,
-}
-
-/// One attribute of a path, and its filter.
-#[derive(Debug)]
-struct Step {
-    attribute: &'static Attribute,
-    filter: Option<Filter>,
 }
 
 impl Patch {
@@ -245,11 +240,14 @@ fn walk(write: &mut Write<'_>, path: &[Step], object: &mut Attributes) -> Result
         return Err(ScimError::bad(ScimType::NoTarget, detail));
     }
     match (rest, kind) {
-        ([], OperationKind::Remove) => remove_values(object, name, is_selected),
+        ([], OperationKind::Remove) => {
+            remove_values(object, name, is_selected);
+            return Ok(());
+        }
         ([], OperationKind::Add | OperationKind::Replace) => {
             let new = schema::read(&single(attribute), write.value.clone(), name)?;
             let new = new.ok_or_else(|| invalid(name, "is missing"))?;
-            for index in matching {
+            for &index in &matching {
                 write.reserve_bytes()?;
                 match kind {
                     OperationKind::Add => merge(kind, &mut values[index], new.clone(), attribute)?,
@@ -260,12 +258,20 @@ fn walk(write: &mut Write<'_>, path: &[Step], object: &mut Attributes) -> Result
             }
         }
         (rest, _) => {
-            for index in matching {
+            for &index in &matching {
                 if let Some(object) = values[index].as_object_mut() {
                     walk(write, rest, object)?;
                 }
             }
         }
+    }
+    let mut primary = matching.iter().filter(|index| schema::is_primary(&values[**index]));
+    let (first, second) = (primary.next(), primary.next());
+    if second.is_some() {
+        return Err(schema::several_primary(name));
+    }
+    if let Some(index) = first {
+        schema::clear_other_primary(values, *index);
     }
     Ok(())
 }
@@ -353,18 +359,22 @@ fn identity(value: &Value) -> String {
     value.get("value").unwrap_or(value).to_string()
 }
 
-/// Appends the values that the attribute does not have yet.
+/// Appends the values that the attribute does not have yet. A primary one replaces the former one.
 fn add_values(
     values: &mut Vec<Value>,
     new: Vec<Value>,
     attribute: &Attribute,
 ) -> Result<(), ScimError> {
+    let primary = new.iter().find(|value| schema::is_primary(value)).cloned();
     let mut known: HashSet<String> = values.iter().map(Value::to_string).collect();
     for value in new {
         if known.insert(value.to_string()) {
             values.push(value);
             schema::check_count(values.len(), attribute.max_values, attribute.name)?;
         }
+    }
+    if let Some(index) = values.iter().position(|value| Some(value) == primary.as_ref()) {
+        schema::clear_other_primary(values, index);
     }
     Ok(())
 }
@@ -396,108 +406,8 @@ fn merge(
     Ok(())
 }
 
-/// Why a path cannot be followed.
-enum PathError {
-    /// No attribute has this name.
-    Unknown(String),
-    /// The attribute of this name is read-only.
-    ReadOnly(&'static str),
-    /// The schema of the path is unknown.
-    Foreign,
-    Refused(ScimError),
-}
-
-impl From<ScimError> for PathError {
-    fn from(error: ScimError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-impl From<PathError> for ScimError {
-    fn from(error: PathError) -> Self {
-        match error {
-            PathError::Unknown(name) => no_attribute(&name),
-            PathError::Foreign => bad_path("unknown schema"),
-            PathError::ReadOnly(name) => {
-                Self::bad(ScimType::Mutability, format!("{name}: read-only attribute"))
-            }
-            PathError::Refused(error) => error,
-        }
-    }
-}
-
-/// Reads a path such as `permissions.appGroup[appGroupName eq "acme"].team`.
-fn read_path(text: &str, schema: &'static ResourceSchema) -> Result<Vec<Step>, PathError> {
-    let text = text.trim();
-    let Some(Located { extension, attribute, mut rest }) = schema.locate(text) else {
-        return Err(if schema.is_foreign(text) {
-            PathError::Foreign
-        } else {
-            PathError::Unknown(text.to_owned())
-        });
-    };
-    let mut path: Vec<Step> =
-        extension.into_iter().map(|attribute| Step { attribute, filter: None }).collect();
-    let Some(mut attribute) = attribute else { return Ok(path) };
-    loop {
-        if attribute.is_read_only() {
-            return Err(PathError::ReadOnly(attribute.name));
-        }
-        let (filter, after) = read_filter(attribute, rest)?;
-        path.push(Step { attribute, filter });
-        let inside = match after.strip_prefix('.') {
-            Some(inside) => inside,
-            None if after.is_empty() => return Ok(path),
-            None => return Err(bad_path("expected a dot after a filter").into()),
-        };
-        let (name, after) = inside.split_at(inside.find(['.', '[']).unwrap_or(inside.len()));
-        let next = schema::find(attribute.members(), name);
-        attribute = next.ok_or_else(|| PathError::Unknown(name.to_owned()))?;
-        rest = after;
-    }
-}
-
-/// The filter in brackets at the start of a text, if any, and the rest.
-fn read_filter<'a>(
-    attribute: &'static Attribute,
-    text: &'a str,
-) -> Result<(Option<Filter>, &'a str), ScimError> {
-    let Some(inside) = text.strip_prefix('[') else { return Ok((None, text)) };
-    let end = end_of_filter(inside).ok_or_else(|| bad_path("a bracket is not closed"))?;
-    if !attribute.is_multi_valued {
-        return Err(bad_path(format!(
-            "{} is not multi-valued, so it cannot have a filter",
-            attribute.name
-        )));
-    }
-    let filter = Filter::parse(&inside[..end], Scope::ValueOf(attribute))?;
-    Ok((Some(filter), &inside[end + 1..]))
-}
-
-/// The position of the bracket that ends a filter, ignoring brackets in strings.
-fn end_of_filter(inside: &str) -> Option<usize> {
-    let (mut is_string, mut is_escaped) = (false, false);
-    inside.bytes().position(|byte| {
-        let ends = byte == b']' && !is_string;
-        if byte == b'"' && !is_escaped {
-            is_string = !is_string;
-        }
-        is_escaped = byte == b'\\' && !is_escaped;
-        ends
-    })
-}
-
 fn syntax(detail: impl Into<std::borrow::Cow<'static, str>>) -> ScimError {
     ScimError::bad(ScimType::InvalidSyntax, detail)
-}
-
-fn no_attribute(name: &str) -> ScimError {
-    const SHOWN: usize = 128;
-    bad_path(format!("unknown attribute {:?}", beginning(name, SHOWN)))
-}
-
-fn bad_path(detail: impl std::fmt::Display) -> ScimError {
-    ScimError::bad(ScimType::InvalidPath, format!("path: {detail}"))
 }
 
 #[cfg(test)]

@@ -12,7 +12,10 @@ use kit::words::about_field;
 pub use format::Format;
 
 pub use attributes::{APP_GROUP_ID, APP_GROUP_NAME, COMMON, GROUPS, USERS};
-pub use values::{check_count, check_schemas, check_unique, empty_members, member, read};
+pub use values::{
+    check_count, check_schemas, check_unique, clear_other_primary, empty_members, is_primary,
+    member, read, several_primary,
+};
 
 use values::{drop_invalid, duplicate};
 
@@ -272,7 +275,7 @@ impl ResourceSchema {
     }
 
     /// The attributes of a stored resource. An earlier version stored values without checking their
-    /// format: these are left out.
+    /// format, which are left out, and several primary values of an attribute.
     pub fn read_stored(&'static self, mut stored: Attributes) -> Result<Attributes, ScimError> {
         drop_invalid(self.attributes, &mut stored);
         if let Some(extension) = self.extension

@@ -1,6 +1,7 @@
 //! The state of the sending layer.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use crate::inbound::RecentUnsubscribes;
 
@@ -14,13 +15,19 @@ pub struct State {
     pub messages: messages::app::App,
     /// Recent uses of unsubscribe links.
     pub(crate) recent_unsubscribes: Arc<RecentUnsubscribes>,
+    /// Schedules that ended before this time were visited by a sweep of this process.
+    pub(crate) schedules_swept_to: Arc<AtomicI64>,
 }
 
 gateway::layer!(messages);
 
 impl App {
     pub fn new(messages: messages::app::App) -> Self {
-        Self(Arc::new(State { messages, recent_unsubscribes: Arc::default() }))
+        Self(Arc::new(State {
+            messages,
+            recent_unsubscribes: Arc::default(),
+            schedules_swept_to: Arc::default(),
+        }))
     }
 
     /// The same with the resources that are reserved for transactional emails: separate connections

@@ -16,6 +16,8 @@ mod order;
 pub mod request;
 pub mod rows;
 mod summary_rows;
+pub mod sweep;
+mod users;
 
 use serde::Serialize;
 use uuid::Uuid;
@@ -40,7 +42,8 @@ text_enum! {
         Pending = "pending",
         /// Sending has started; `ended_at` shows whether it is complete.
         Sent = "sent",
-        /// Its time passed while no worker could send it, or there was no message to send.
+        /// Its time passed while no worker could send it or its campaign was paused or archived, or
+        /// there was no message to send.
         Missed = "missed",
         /// Cancelled, and messages in flight are not settled yet. Never stored: a row is cancelled
         /// at once.
@@ -86,7 +89,8 @@ pub struct Schedule {
     /// Why it was missed.
     pub error: Option<String>,
     pub request_id: String,
-    /// The users and their data: a JSON object. Empty in a [`ScheduleSummary`].
+    /// The users and their data: a JSON object, from which users are removed when the schedule ends
+    /// (`users`). Empty in a [`ScheduleSummary`].
     #[serde(serialize_with = "serialize_json")]
     pub request: String,
 }
@@ -177,7 +181,7 @@ pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<Cancellati
     if !is_open {
         return Ok(Some(Cancellation { state: schedule.state, schedule }));
     }
-    rows::cancel(tx, id, now).await?;
+    rows::cancel(tx, id, users::without_users(&schedule).as_deref(), now).await?;
     let job = job(schedule.workspace_id);
     claims::withdraw_one(tx, kinds::SCHEDULE, job, kinds::item_of(id)).await?;
     let state = rows::by_id(tx, id).await?.map(|schedule| schedule.state);

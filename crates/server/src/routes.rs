@@ -27,7 +27,7 @@ pub fn routes(app: Option<&App>) -> Routes {
         .merge(campaigns::api::routes().with_app(content))
         .merge(transactional::api::routes().with_app(sending))
         .merge(dispatches::orders::routes().with_app(messages))
-        .merge(messages::preview::routes().with_app(messages))
+        .merge(dispatches::preview::routes().with_app(messages))
         .merge(dispatches::api::routes().with_app(messages))
         .merge(sms::api::routes().with_app(content))
         .merge(inbound::api::routes().with_app(sending))

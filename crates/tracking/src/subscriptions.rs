@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::ops::ControlFlow;
 
 use axum::Extension;
 use axum::extract::{RawQuery, State};
@@ -31,11 +32,11 @@ use gateway::{
 use kit::words::about_field;
 use log::NewMessage;
 use messages::app::App;
+use people::users::email_owners;
 use people::users::identifier;
 use people::users::profile::{Field, check};
 use people::users::recipient::Recipient;
 use people::users::rows::{self, For, Kind, StoredUser};
-use store::{StoreError, Tx};
 
 const GET: &str = "subscription.status.get";
 const SET: &str = "subscription.status.set";
@@ -43,6 +44,11 @@ const EMAIL: &str = "email.status";
 
 /// Maximum number of users in a request.
 const MAX: usize = 50;
+
+/// Maximum number of users of an address that `/email/status` changes by their own identifiers, so
+/// that a state reaches them if they get another address first. The users of a placeholder are
+/// changed only by the address.
+const MAX_NAMED: usize = 1_000;
 
 const TAG: Tag = Tag { name: "Subscriptions", about: "Users' subscriptions." };
 
@@ -190,13 +196,11 @@ async fn status(
         status.insert(id, group_state(user, &group));
     }
     for email in emails {
-        let users = with_email(&mut tx, workspace, &email).await?;
-        let latest = users
-            .iter()
-            .max_by_key(|user| (user.external_id.is_some(), user.attributes_at, user.service_id));
-        let latest: Vec<Uuid> = latest.iter().map(|user| user.service_id).collect();
-        let latest = rows::find_users(&mut tx, workspace, &latest, For::Reading).await?.pop();
-        status.insert(email, group_state(latest.as_ref(), &group));
+        let address = email.to_lowercase();
+        let owners = email_owners::find(&mut tx, workspace, &[&address], |_| true).await?;
+        let owner: Vec<Uuid> = owners.into_values().map(|owner| owner.service_id).collect();
+        let owner = rows::find_users(&mut tx, workspace, &owner, For::Reading).await?.pop();
+        status.insert(email, group_state(owner.as_ref(), &group));
     }
     Ok(axum::Json(States { message: SuccessText::Success, status }))
 }
@@ -208,19 +212,6 @@ fn group_state(user: Option<&StoredUser>, group: &str) -> &'static str {
         Some(false) => "Unsubscribed",
         None => "Unknown",
     }
-}
-
-/// Users with an email, without their documents, because there may be many.
-async fn with_email(
-    tx: &mut Tx,
-    workspace: i32,
-    email: &str,
-) -> Result<Vec<StoredUser>, StoreError> {
-    let email = email.to_lowercase();
-    let hinted = rows::find_emails(tx, workspace, &[&email]).await?;
-    let mut users = rows::find_users(tx, workspace, &hinted, For::ReadingKeys).await?;
-    users.retain(|user| user.email.as_ref() == Some(&email));
-    Ok(users)
 }
 
 /// Parses the id of a group; the workspace must declare it.
@@ -458,18 +449,27 @@ async fn email(
         EmailState::Unsubscribed => "\"unsubscribed\"",
     };
     let OneOrMany(emails) = email;
-    let mut objects = Vec::new();
+    let (mut objects, mut has_placeholder) = (Vec::new(), false);
     let mut tx = app.request_queue.snapshot().await?;
     for email in emails {
-        let by_email = by_email(email.clone())?;
-        let users = with_email(&mut tx, caller.workspace.id, &email).await?;
-        let mut identifiers: Vec<identifier::Identifier<'static>> = users
-            .into_iter()
-            .map(|user| match user.external_id {
+        let (workspace, address) = (caller.workspace.id, email.to_lowercase());
+        let by_email = by_email(email)?;
+        let mut identifiers: Vec<identifier::Identifier<'static>> = Vec::new();
+        let visit = |user: StoredUser| {
+            identifiers.push(match user.external_id {
                 Some(id) => identifier::Identifier::ExternalId(id.into()),
                 None => identifier::Identifier::ServiceId(user.service_id),
-            })
-            .collect();
+            });
+            if identifiers.len() > MAX_NAMED {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        };
+        email_owners::for_each_holder(&mut tx, workspace, &[&address], visit).await?;
+        if identifiers.len() > MAX_NAMED {
+            identifiers.clear();
+            has_placeholder = true;
+        }
         // By the address, too: it also applies to users who get the address from requests that were
         // received before and are not applied yet, and to users who get it later.
         identifiers.push(by_email);
@@ -484,7 +484,9 @@ async fn email(
     // Another user may have the address when the request is repeated. Setting a state twice is
     // harmless.
     let response = turn.append_varying(messages, response).await?;
-    opt_outs.apply(&app).await;
+    if !has_placeholder {
+        opt_outs.apply(&app).await;
+    }
     Ok(response)
 }
 

@@ -12,6 +12,7 @@ use super::{GROUP, World};
 use crate::support::WorkspaceFile;
 use crate::support::api::{ApiResponse, answer};
 use crate::support::eventually;
+use crate::support::fleet::{Backend, Fleet};
 use crate::support::tracked::read_all;
 
 impl World {
@@ -98,6 +99,28 @@ async fn an_email_status_can_be_repeated_when_more_users_have_the_address() {
         assert_eq!(world.user(id).await["email_subscribe"], "unsubscribed", "{id}");
     }
     world.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_opt_out_of_a_placeholder_is_left_to_the_log() {
+    // Without workers, nothing in the log is applied.
+    let fleet = Fleet::start(Backend::Fleet(0), &[]).await;
+    let api = fleet.apply(&[WorkspaceFile::new("acme").permitted(PERMISSIONS)]).await.remove(0);
+    let record = |id: &str, email: &str| json!({ "external_id": id, "email": email }).to_string();
+    let users = (0..1_001).map(|n| record(&format!("user{n}"), "noreply@example.com"));
+    let records: Vec<String> = users.chain([record("ann", "a@example.com")]).collect();
+    fleet.import("acme", &records).await;
+    for email in ["noreply@example.com", "a@example.com"] {
+        let body = json!({ "email": email, "subscription_state": "unsubscribed" });
+        assert_eq!(api.post("/email/status", &body).await.status, 201);
+    }
+    let state = async |id: &str| -> Value {
+        let shown = fleet.run(&["users", "show", id, "--json"]).await;
+        serde_json::from_str::<Value>(&shown).unwrap()["email_subscribe"].clone()
+    };
+    eventually("ann is unsubscribed", async || state("ann").await == "unsubscribed").await;
+    assert_eq!(state("user0").await, Value::Null);
+    fleet.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -137,10 +137,14 @@ async fn refused_requests_leave_the_budget_to_others(store: TestStore) {
         let answer = thing(&world, path, allowed).send().await.unwrap();
         assert_eq!((answer.status().as_u16(), rate_limit(answer.headers()).1), (201, left));
     }
-    // Also where the requests themselves have no limit.
-    let unlimited = thing(&world, "/unlimited", OTHER_KEY).send().await.unwrap();
-    assert_eq!(unlimited.status(), 429);
-    assert!(unlimited.headers().contains_key("retry-after"));
+    // Requests that have no limit never get 429.
+    for (key, code) in [(OTHER_KEY, "permission-denied"), (REMOTE_KEY, "address-not-allowed")] {
+        let unlimited = thing(&world, "/unlimited", key).send().await.unwrap();
+        assert_eq!(unlimited.status(), 403, "{code}");
+        assert!(!unlimited.headers().contains_key("x-ratelimit-limit"), "{code}");
+        let body: Value = unlimited.json().await.unwrap();
+        assert_eq!(body["code"], code);
+    }
     world.close().await;
 }
 

@@ -143,6 +143,7 @@ impl Handler for Tally {
                 "fail" if !healed => return Err(HandlerError::Passing),
                 "refuse" if !healed => return Err(HandlerError::Lasting),
                 "few" if payloads.len() > 3 => return Err(HandlerError::TooLarge),
+                "large" if !healed => return Err(HandlerError::TooLarge),
                 "hang" if !healed => pending().await,
                 "panic" => panic!("this one"),
                 "kill" => {
@@ -166,6 +167,7 @@ fn options() -> Options {
         limits: Limits { messages: 20, bytes: 1 << 20, in_flight: 4 },
         drain: Duration::from_secs(2),
         pause: Duration::from_millis(50),
+        too_large_time: Duration::from_millis(500),
     }
 }
 

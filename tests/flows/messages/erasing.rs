@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::sending::{CANVAS, Sending, from_now, message};
+use super::sending::{CANVAS, CREATE, Sending, from_now, message};
 use crate::support::fleet::Backend;
 use crate::support::receiver::ScriptedResponse;
 
@@ -48,6 +48,41 @@ async fn is_erased(backend: Backend) {
     assert_eq!(kept().await, (2, 1));
     let left = sending.fleet.run(&["cards", "bob", "--json"]).await;
     assert!(left.contains("Dear bob"), "{left}");
+    sending.fleet.close().await;
+}
+
+/// Neither to the user who has the identifier now, nor to everybody when no user is left.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_is_not_sent_to_a_user_who_was_erased_since() {
+    let sending = Sending::start(Backend::Embedded, &[], |_| Vec::new()).await;
+    let users = [("ann", None), ("bob", None), ("cid", None)];
+    sending.import(&users).await;
+    let mut ids = Vec::new();
+    for listed in [&["ann", "bob"][..], &["ann"]] {
+        let recipient = |id: &&str| json!({ "external_user_id": id });
+        let body = json!({
+            "canvas_id": CANVAS, "schedule": { "time": from_now(HOUR).to_string() },
+            "recipients": listed.iter().map(recipient).collect::<Vec<_>>(),
+        });
+        let answer = sending.api.post(CREATE, &body).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        ids.push(answer.body["schedule_id"].as_str().expect("a schedule_id").to_owned());
+    }
+    sending.fleet.run(&["users", "delete", "ann"]).await;
+    sending.import(&users[..1]).await;
+    sending.pass(HOUR).await;
+    for id in &ids {
+        sending.state(id, "sent").await;
+    }
+    sending.at_rest(1).await;
+    assert_eq!(sending.users(), ["bob"]);
+    // A schedule that has ended lists nobody.
+    for (id, count) in ids.iter().zip([2, 1]) {
+        let request = &sending.shown(id).await["request"];
+        let text = request.to_string();
+        assert!(!text.contains("\"ann\"") && !text.contains("\"bob\""), "{text}");
+        assert_eq!(request["recipients"].as_array().map(Vec::len), Some(count), "{text}");
+    }
     sending.fleet.close().await;
 }
 

@@ -114,9 +114,12 @@ impl World {
         let settings = [("LONGSHORE_MESSAGES__RETRY_MS", "50".to_owned())];
         let fleet = Fleet::start(Backend::Embedded, &settings).await;
         let games = [
-            json!({ "id": "1234", "title": "Tales", "price": 7.49, "genre": "rpg" }),
-            json!({ "id": "1235", "title": "Teslagrad", "price": 4.99, "genre": "puzzle" }),
-            json!({ "id": "1236", "title": "Acaratus", "price": 10.25, "genre": "rpg" }),
+            json!({ "id": "1234", "title": "Tales", "price": 7.49, "genre": "rpg",
+                    "released": "2025-12-31T22:30:00Z" }),
+            json!({ "id": "1235", "title": "Teslagrad", "price": 4.99, "genre": "puzzle",
+                    "released": "2026-01-01T00:15:00+01:00" }),
+            json!({ "id": "1236", "title": "Acaratus", "price": 10.25, "genre": "rpg",
+                    "released": "2026-01-01T00:10:00+01:00" }),
         ];
         let lines = games.map(|game| game.to_string()).join("\n");
         fleet.write_file("games.ndjson", lines.as_bytes());
@@ -129,6 +132,7 @@ impl World {
                 json!([{
                     "name": "games", "items": "games.ndjson", "fields": [
                         field("title", "string"), field("price", "number"), field("genre", "string"),
+                        field("released", "time"),
                     ],
                 }]),
             )
@@ -138,6 +142,13 @@ impl World {
                     "name": "cheap_first", "catalog": "games", "limit": 2,
                     "filters": [{ "field": "genre", "operator": "equals", "value": "rpg" }],
                     "sort": { "field": "price" },
+                }, {
+                    "name": "of_2026", "catalog": "games", "limit": 5,
+                    "filters": [{
+                        "field": "released", "operator": "greater_than_or_equal",
+                        "value": "2026-01-01T00:00:00+01:00",
+                    }],
+                    "sort": { "field": "released" },
                 }]),
             )
             .with(
@@ -252,6 +263,10 @@ async fn blocks_and_catalogs_are_part_of_messages() {
     world.wait_until_idle(1).await;
     let expected = "Hi Ann? Acaratus 10.25,Teslagrad 4.99, 1234 1 Tales+Acaratus";
     assert_eq!(world.texts(), [expected]);
+    // Times are compared as times, whatever their offsets.
+    let recent =
+        "{% catalog_selection_items games of_2026 %}{{ items | map: 'title' | join: '+' }}";
+    world.renders(recent, "Acaratus+Teslagrad").await;
     // The same by the command, for a user.
     let file = world.fleet.write_file("t.liquid", text.as_bytes());
     let path = file.to_str().unwrap();

@@ -2,9 +2,10 @@
 
 use serde_json::json;
 
-use super::sending::{CANVAS, Sending, from_now, message, ms, slow};
+use super::sending::{CAMPAIGN, CANVAS, Sending, from_now, message, ms, slow};
 use crate::support::eventually;
 use crate::support::fleet::Backend;
+use crate::support::receiver::Receiver;
 
 const MINUTE: i64 = 60_000;
 
@@ -136,6 +137,51 @@ async fn cancelled_schedules_are_not_sent() {
     for id in [cancelled, by_operator] {
         assert_eq!(sending.shown(&id).await["state"], "cancelled");
     }
+    sending.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schedules_of_inactive_campaigns_are_missed() {
+    let campaign = |receiver: &Receiver, state: &str| {
+        let mut campaign = json!({
+            "id": CAMPAIGN, "name": "Welcome", "type": "api",
+            "messages": message(receiver, "hello"),
+        });
+        if !state.is_empty() {
+            campaign[state] = true.into();
+        }
+        json!([campaign])
+    };
+    let sending = Sending::start(Backend::Embedded, &[], |receiver| {
+        vec![("campaigns", campaign(receiver, ""))]
+    })
+    .await;
+    sending.import(&USERS).await;
+    let states = ["paused", "archived", ""];
+    let mut ids = Vec::new();
+    for number in 1..=3 {
+        let time = from_now(number * 10 * MINUTE).to_string();
+        let body =
+            json!({ "campaign_id": CAMPAIGN, "broadcast": true, "schedule": { "time": time } });
+        let answer = sending.api.post("/campaigns/trigger/schedule/create", &body).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        ids.push(answer.body["schedule_id"].as_str().expect("a schedule_id").to_owned());
+    }
+    for (id, state) in ids.iter().zip(states) {
+        let declared = campaign(&sending.receiver, state);
+        sending.fleet.apply(&[sending.workspace.clone().with("campaigns", declared)]).await;
+        sending.pass(10 * MINUTE).await;
+        if state.is_empty() {
+            sending.state(id, "sent").await;
+            break;
+        }
+        sending.state(id, "missed").await;
+        let shown = sending.shown(id).await;
+        assert!(shown["error"].as_str().is_some_and(|why| why.contains(state)), "{shown}");
+        assert_eq!(sending.count("SELECT count(*) FROM dispatches").await, 0);
+    }
+    sending.at_rest(USERS.len()).await;
+    assert_eq!(sending.users(), ["ann", "bob", "cid"]);
     sending.fleet.close().await;
 }
 

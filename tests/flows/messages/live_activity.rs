@@ -21,6 +21,7 @@ use crate::support::{WorkspaceFile, callbacks, eventually, open_work};
 
 on_both_stores!(World =>
     activity_starts_become_orders,
+    an_activity_is_limited_by_its_bytes,
     invalid_activity_starts_are_rejected,
     activity_starts_with_a_key_are_idempotent,
 );
@@ -160,6 +161,14 @@ async fn activity_starts_become_orders(world: World) {
     assert_eq!(segment.target.segment_id, SEGMENT.parse().ok());
     assert!(segment.target.users.is_empty() && segment.target.audience.is_none());
     assert_ne!(audience.dispatch_id, segment.dispatch_id);
+}
+
+async fn an_activity_is_limited_by_its_bytes(world: World) {
+    let many = json!({ "n": vec![1; 25_000] });
+    world.start(&body(json!({ "content_state": many }))).await;
+    let orders = world.orders().await;
+    let [(_, order)] = orders.as_slice() else { panic!("{} orders", orders.len()) };
+    assert!(order.messages["live_activity"]["aps"]["content-state"] == many);
 }
 
 async fn invalid_activity_starts_are_rejected(world: World) {

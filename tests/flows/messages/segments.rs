@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::sending::{Sending, from_now, message};
+use super::sending::{Sending, from_now, message, ms};
 use crate::support::fleet::Backend;
 
 const BOUGHT_LARGE: &str = "cccc0000-0000-4000-8000-000000000001";
@@ -93,12 +93,17 @@ async fn is_sent_to(backend: Backend) {
         sending.at_rest(expected.len()).await;
     }
     let mut later = broadcast(BOUGHT_LARGE);
-    later["schedule"] = json!({ "time": from_now(5_000).to_string() });
+    let due = from_now(5_000);
+    later["schedule"] = json!({ "time": due.to_string() });
     send("/messages/schedule/create", later).await;
     expected.extend(["ann", "dan"]);
     sending.at_rest(expected.len()).await;
     expected.sort_unstable();
     assert_eq!(sending.users(), expected);
+    let records = sending.fleet.run(&["console-log", "--json"]).await;
+    let record: Value = serde_json::from_str(records.lines().next().expect("a record")).unwrap();
+    assert_eq!(record["call"], "schedule", "{record}");
+    assert!(ms(&record["received_at"]) < due.as_millisecond(), "{record}");
 
     let activity = json!({
         "app_id": APP, "activity_id": "order-7", "activity_attributes_type": "Delivery",

@@ -19,6 +19,7 @@ on_both_stores!(World =>
     a_send_request_becomes_an_order,
     every_form_of_recipients_is_accepted,
     duplicate_recipients_are_removed,
+    properties_are_limited_by_their_bytes,
 );
 
 pub const KEY: &str = "key-that-may-send-messages";
@@ -238,4 +239,14 @@ async fn duplicate_recipients_are_removed(world: World) {
     let who: Vec<&Who> = users.iter().map(|user| &user.who).collect();
     assert_eq!(who, [&external("ann"), &external("bob")]);
     assert_eq!(json!(users[0].trigger_properties), json!({ "n": 1 }));
+}
+
+async fn properties_are_limited_by_their_bytes(world: World) {
+    // Just below 50 KB for each user.
+    let many = json!({ "n": vec![1; 25_000] });
+    let recipient = |id: &str| json!({ "external_user_id": id, "trigger_properties": many });
+    world.taken(&body(json!({ "recipients": [recipient("ann"), recipient("bob")] }))).await;
+    let users = world.order().await.target.users;
+    let properties: Vec<Value> = users.iter().map(|user| json!(user.trigger_properties)).collect();
+    assert!(properties == [many.clone(), many]);
 }

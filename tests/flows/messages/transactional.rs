@@ -357,6 +357,30 @@ async fn undispatchable_emails_are_aborted_with_a_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn waiting_emails_of_inactive_campaigns_are_aborted() {
+    let script = (0..50).map(|_| Action::Reply(451, "4.3.0 try again later"));
+    let scene = Scene::new(Backend::Embedded, script).await;
+    for (column, reason) in [("archived", "Campaign is archived"), ("paused", "Campaign is paused")]
+    {
+        let set = |value: &str| -> &'static str {
+            format!("UPDATE campaigns SET {column} = {value} WHERE name = 'Receipt'").leak()
+        };
+        let tries =
+            || scene.relay.received_commands().iter().filter(|line| *line == "DATA").count();
+        let before = tries();
+        let dispatch = scene.sent(&to("ann", json!({}))).await;
+        eventually("it was tried once", || async { tries() > before }).await;
+        crate::support::stores::execute(&scene.fleet.database_url(), set("TRUE")).await;
+        let told = scene.first_postback(&dispatch).await;
+        assert_eq!(told["status"], "aborted", "{told}");
+        assert_eq!(told["metadata"]["reason"], reason, "{told}");
+        crate::support::stores::execute(&scene.fleet.database_url(), set("FALSE")).await;
+    }
+    assert!(scene.relay.accepted().is_empty());
+    scene.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn relay_replies_set_the_email_status() {
     let script = [Action::Reply(451, "4.3.0 try again later"), Action::AcceptAndClose];
     let scene = Scene::new(Backend::Embedded, script).await;

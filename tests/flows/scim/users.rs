@@ -8,6 +8,7 @@ on_both_stores!(World =>
     user_names_are_unique_ignoring_case,
     concurrent_creations_of_a_user_succeed_once,
     a_patch_changes_only_its_paths,
+    at_most_one_value_is_primary,
     permissions_name_existing_app_groups,
     invalid_users_are_rejected,
     versions_guard_against_lost_changes,
@@ -186,6 +187,35 @@ async fn a_patch_changes_only_its_paths(world: World) {
     let replaced = world.send(Method::PUT, &at(id), &with_extension).await;
     assert_eq!(replaced.status, 200, "{replaced:?}");
     assert_eq!(replaced.body["department"], "Ops");
+}
+
+async fn at_most_one_value_is_primary(world: World) {
+    let email = |name: &str, primary: Value| {
+        let value = format!("{name}@acme.example");
+        json!({ "value": value, "type": name, "primary": primary })
+    };
+    let with = |emails: Value| json!({ "schemas": [USER], "userName": "ann", "emails": emails });
+    let both = json!([email("work", true.into()), email("home", "True".into())]);
+    refused(&world.send(Method::POST, USERS, &with(both.clone())).await, 400, Some("invalidValue"));
+    let work = with(json!([email("work", true.into())]));
+    let made = world.send(Method::POST, USERS, &work).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let id = &made.body["id"];
+    let replaced = world.send(Method::PUT, &at(id), &with(both.clone())).await;
+    refused(&replaced, 400, Some("invalidValue"));
+    let add = |value: Value| json!([{ "op": "add", "path": "emails", "value": value }]);
+    refused(&world.patch(id, add(both)).await, 400, Some("invalidValue"));
+    assert_eq!(world.get(&at(id)).await.body, made.body);
+
+    let added = world.patch(id, add(json!([email("home", "True".into())]))).await;
+    assert_eq!(added.status, 200, "{added:?}");
+    let expected = json!([email("work", false.into()), email("home", true.into())]);
+    assert_eq!(added.body["emails"], expected);
+    let path = "emails[type eq \"work\"].primary";
+    let back = world.patch(id, json!([{ "op": "replace", "path": path, "value": true }])).await;
+    let expected = json!([email("work", true.into()), email("home", false.into())]);
+    assert_eq!(back.body["emails"], expected, "{back:?}");
+    assert_eq!(world.get(&at(id)).await.body, back.body);
 }
 
 async fn permissions_name_existing_app_groups(world: World) {

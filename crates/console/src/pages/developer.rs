@@ -1,5 +1,5 @@
-//! The developer console of a workspace: its sends to segments whose messages were all sent, the
-//! latest first (docs/how-to/console-pages.md).
+//! The developer console of a workspace: its sends to segments that have ended, the latest first
+//! (docs/how-to/console-pages.md).
 
 use std::collections::HashMap;
 
@@ -94,7 +94,7 @@ fn content(
         div.head {
             div.head-title {
                 h1 { "Developer console" }
-                p.muted { "Sends to segments, with their results, once all messages are sent." }
+                p.muted { "Sends to segments that have ended, with their results." }
             }
         }
         section.panel aria-label="Sends to segments" {
@@ -127,8 +127,8 @@ fn empty(query: &DeveloperQuery) -> Markup {
     }
     parts::empty(
         "No sends to segments yet",
-        "A send to a segment appears here once all of its messages are sent. The page Sends has all \
-         sends, also those in progress.",
+        "A send to a segment appears here once it has ended, also if it failed or was cancelled. \
+         The page Sends has all sends, also those in progress.",
     )
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{ApiCampaign, ApiCampaigns};
-use super::{Campaign, Kind};
+use super::{Campaign, Kind, inactive_state};
 use store::documents::parsed;
 use store::{StoreError, Tx, execute, fetch_listed, from_row, on};
 
@@ -72,6 +72,19 @@ pub async fn by_id(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<Campa
          WHERE workspace_id = $1 AND id = $2",
     )
     .bind(workspace).bind(id).fetch_optional(c).await?))
+}
+
+/// `archived` or `paused` if the campaign exists and sends nothing.
+pub async fn inactive(
+    tx: &mut Tx,
+    workspace: i32,
+    id: Uuid,
+) -> Result<Option<&'static str>, StoreError> {
+    let found: Option<(bool, bool)> = on!(tx, c => sqlx::query_as(
+        "SELECT archived, paused FROM campaigns WHERE workspace_id = $1 AND id = $2",
+    )
+    .bind(workspace).bind(id).fetch_optional(c).await?);
+    Ok(found.and_then(|(archived, paused)| inactive_state(archived, paused)))
 }
 
 /// The campaigns that requests may use.

@@ -13,7 +13,7 @@ use crate::document::storage::{DeclaredStorage, S3, Storage};
 use crate::document::{Declaration, DeclaredCampaign, SourceLocation};
 use crate::values::Currency;
 use content::campaigns::{Kind, Trigger, TriggerError};
-use content::catalogs::MAX_FIELDS;
+use content::catalogs::{MAX_FIELDS, Type};
 use gateway::workspaces::email_templates::{EMAIL_TEMPLATE_ID, MAX_TEMPLATES, MAX_TEMPLATES_BYTES};
 use gateway::workspaces::keys::KeyError;
 use gateway::workspaces::notify::{EmailReceiver, Event, MAX_ADDRESSES, MAX_ENTRIES, Receiver};
@@ -21,8 +21,9 @@ use gateway::workspaces::rules::{self, Rule as _};
 use gateway::workspaces::segments::ALL_USERS;
 use gateway::workspaces::settings::Secret;
 use gateway::workspaces::storage::MAX_NAMED;
-use gateway::workspaces::template_data::{self, data_name};
+use gateway::workspaces::template_data::{self, Filter, data_name};
 use gateway::workspaces::{Budget, to_json};
+use kit::clock::parse_time;
 use messages::personalization::{NAMES, alias};
 use people::audience::{Audience, AudienceError};
 use scim::resource::folded;
@@ -221,17 +222,24 @@ fn check_template_data(declaration: &Declaration, document: &mut Document<'_>) {
         else {
             continue;
         };
-        let is_known = |field: &str| {
-            field == content::catalogs::ID
-                || catalog.fields.iter().any(|declared| declared.name == field)
+        let kind = |name: &str| {
+            let declared = catalog.fields.iter().find(|field| field.name == name);
+            let id = (name == content::catalogs::ID).then_some(Type::String);
+            declared.map(|field| field.kind).or(id)
         };
         let unknown = "the catalog has no such field";
         for (f, filter) in selection.filters.iter().enumerate() {
-            if !is_known(&filter.field) {
-                document.report(&steps!["catalog_selections", i, "filters", f, "field"], unknown);
+            let path = |field: &str| steps!["catalog_selections", i, "filters", f, field];
+            match kind(&filter.field) {
+                Some(kind) => {
+                    if let Err(text) = check_filter_value(kind, filter) {
+                        document.report(&path("value"), text);
+                    }
+                }
+                None => document.report(&path("field"), unknown),
             }
         }
-        if selection.sort.as_ref().is_some_and(|sort| !is_known(&sort.field)) {
+        if selection.sort.as_ref().is_some_and(|sort| kind(&sort.field).is_none()) {
             document.report(&steps!["catalog_selections", i, "sort", "field"], unknown);
         }
     }
@@ -257,6 +265,27 @@ fn check_template_data(declaration: &Declaration, document: &mut Document<'_>) {
             document.report(&path(&steps!["credentials", i, "hosts"]), text);
         }
     }
+}
+
+/// Checks that the value of a filter can be compared with a field of this type.
+fn check_filter_value(kind: Type, Filter { operator, value, .. }: &Filter) -> Result<(), String> {
+    let expected = match (kind, value) {
+        (Type::Array, _) if operator.is_of_parts() => return Ok(()),
+        (Type::Time, Value::String(_)) if operator.is_of_parts() => return Ok(()),
+        (Type::Time, Value::String(text)) => return parse_time(text).map(|_| ()),
+        (Type::String, Value::String(_))
+        | (Type::Number, Value::Number(_))
+        | (Type::Boolean, Value::Bool(_))
+        | (Type::Object, Value::Object(_))
+        | (Type::Array, Value::Array(_)) => return Ok(()),
+        (Type::String, _) => "a string",
+        (Type::Number, _) => "a number",
+        (Type::Boolean, _) => "true or false",
+        (Type::Time, _) => "a date and time in ISO 8601",
+        (Type::Object, _) => "an object",
+        (Type::Array, _) => "an array",
+    };
+    Err(format!("expected {expected}, because the field has the type {}", kind.name()))
 }
 
 fn email_templates(declaration: &Declaration, document: &mut Document<'_>) {

@@ -198,10 +198,35 @@ fn booleans_are_those_of_yaml_1_2() {
 }
 
 #[test]
+fn filters_of_selections_have_values_of_their_fields() {
+    for filter in [
+        "{field: price, operator: less_than, value: 10.5}",
+        "{field: at, operator: greater_than, value: '2026-11-21T08:05:00+01:00'}",
+        "{field: at, operator: contains, value: '2026-11'}",
+        "{field: tags, operator: contains, value: 5}",
+        "{field: id, operator: equals, value: '5'}",
+    ] {
+        let fields = "{name: price, type: number}, {name: at, type: time}";
+        let text = format!(
+            "workspace: a\n\
+             catalogs: [{{name: c, fields: [{fields}, {{name: tags, type: array}}]}}]\n\
+             catalog_selections: [{{name: s, catalog: c, limit: 1, filters: [{filter}]}}]\n"
+        );
+        assert!(read(&text, &environment).is_ok(), "{filter}");
+    }
+}
+
+#[test]
 fn each_bad_value_is_named_with_its_line_and_path() {
     let key = |rest: &str| format!("workspace: a\nkeys:\n  - name: k\n{rest}");
     let s3 = |rest: &str| format!("workspace: a\nstorage:\n  s3:\n{rest}");
     let secret = "    secret: twenty-characters-ok\n";
+    let selection = |filter: &str| {
+        let fields = "[{name: price, type: number}, {name: at, type: time}]";
+        let catalog = format!("workspace: a\ncatalogs: [{{name: c, fields: {fields}}}]\n");
+        let list = "catalog_selections:\n  - {name: s, catalog: c, limit: 1, filters: ";
+        format!("{catalog}{list}[{filter}]}}\n")
+    };
     for (text, expected) in [
         ("workspace: a b\n".into(), "line 1: workspace: "),
         ("workspace: ''\n".into(), "line 1: workspace: "),
@@ -277,6 +302,26 @@ fn each_bad_value_is_named_with_its_line_and_path() {
         (
             "workspace: a\ncatalogs: [{name: x, fields: [{name: id, type: string}]}]\n".into(),
             "line 2: catalogs[0].fields[0].name: every item",
+        ),
+        (
+            selection("{field: price, operator: less_than, value: '10'}"),
+            "line 4: catalog_selections[0].filters[0].value: expected a number, because",
+        ),
+        (
+            selection("{field: at, operator: less_than, value: soon}"),
+            "line 4: catalog_selections[0].filters[0].value: expected a",
+        ),
+        (
+            selection("{field: at, operator: equals, value: 5}"),
+            "line 4: catalog_selections[0].filters[0].value: expected a date and time",
+        ),
+        (
+            selection("{field: id, operator: equals, value: 5}"),
+            "line 4: catalog_selections[0].filters[0].value: expected a string",
+        ),
+        (
+            selection("{field: prize, operator: equals, value: 5}"),
+            "line 4: catalog_selections[0].filters[0].field: the catalog has no such field",
         ),
         ("workspace: a\n---\nworkspace: a\n".into(), "line 3: workspace: "),
         ("company: A\n---\ncompany: B\n".into(), "line 3: company: an earlier document"),

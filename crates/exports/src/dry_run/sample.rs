@@ -217,7 +217,7 @@ impl Sampler {
     fn work(&mut self) -> Result<(), ExportError> {
         let chunk = std::mem::take(&mut self.chunk);
         let cores = self.cores.clone();
-        let worked = cores.compute(|| chunk.users().try_for_each(|user| self.add(&user)));
+        let worked = cores.compute_each(chunk.users(), |user| self.add(&user));
         self.chunk = chunk.cleared();
         worked
     }

@@ -20,6 +20,28 @@ fn refusal(fields: &Value) -> (Code, String) {
 }
 
 #[test]
+fn whole_numbers_are_read_in_any_notation() {
+    #[derive(Debug, Deserialize)]
+    struct Page {
+        limit: u64,
+        other: Value,
+    }
+    for (number, expected) in [
+        ("7", Some(7)),
+        ("7.0", Some(7)),
+        ("70e-1", Some(7)),
+        ("7.5", None),
+        ("-7.0", None),
+        ("\"7\"", None),
+    ] {
+        let text = format!("{{\"limit\":{number},\"other\":7.0}}");
+        let page = read::<Page>(&super::super::value::object(&text).unwrap()).ok();
+        assert_eq!(page.as_ref().map(|page| page.limit), expected, "{number}");
+        assert!(page.is_none_or(|page| page.other.is_f64()));
+    }
+}
+
+#[test]
 fn selectors_are_in_the_order_of_the_alphabet() {
     assert!(SELECTORS.is_sorted());
 }

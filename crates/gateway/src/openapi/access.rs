@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::refusal::{ErrorResponse, Refusal};
 use crate::scim;
 use crate::workspaces::{Budget, Limit};
-use crate::{ADDRESS_REFUSED, ApiError, refused};
+use crate::{ADDRESS_REFUSED, ApiError};
 use runtime::outbound::signature;
 
 /// Who may send a request.
@@ -150,19 +150,9 @@ impl Access {
             let when = "The key lacks the permission";
             refusals.push((ApiError::NoPermission(self.permissions().to_vec()), when));
         }
-        match (self, self.budget()) {
-            (_, Some((_, limit))) => {
-                let error = ApiError::RateLimited(limit.seconds.into());
-                refusals.push((error, "The rate limit is exceeded"));
-            }
-            (
-                Self::Key(_) | Self::AnyKey(_) | Self::OneOf(_) | Self::Scim | Self::ScimDiscovery,
-                None,
-            ) => {
-                let error = ApiError::RateLimited(refused::WINDOW_SECONDS);
-                refusals.push((error, "The key or token was refused too often in this minute"));
-            }
-            (Self::Open | Self::Signed(_), None) => {}
+        if let Some((_, limit)) = self.budget() {
+            let error = ApiError::RateLimited(limit.seconds.into());
+            refusals.push((error, "The rate limit is exceeded"));
         }
         refusals
     }

@@ -12,6 +12,8 @@ use url::Url;
 
 use crate::workspaces::rules::{self, checked, list, number, one_of, optional, rules, up_to};
 use crate::workspaces::settings::{Secret, Settings};
+use kit::clock::{format_time, parse_time};
+use kit::json::compare_numbers;
 
 /// Maximum number of content blocks of a workspace, and of bytes of each and of all together.
 pub const MAX_BLOCKS: usize = 1_000;
@@ -73,8 +75,8 @@ pub struct Filter {
     pub field: String,
     #[schemars(schema_with = "operator")]
     pub operator: Operator,
-    /// The value with which the field is compared. Numbers and strings have an order; times are
-    /// compared as strings.
+    /// The value with which the field is compared, of the field's type. Numbers, strings and times
+    /// have an order.
     pub value: Value,
 }
 
@@ -89,6 +91,13 @@ store::text_enum! {
         LessThanOrEqual = "less_than_or_equal",
         Contains = "contains",
         DoesNotContain = "does_not_contain",
+    }
+}
+
+impl Operator {
+    /// Whether it searches for a part of the field.
+    pub fn is_of_parts(self) -> bool {
+        matches!(self, Self::Contains | Self::DoesNotContain)
     }
 }
 
@@ -107,6 +116,18 @@ pub struct Sort {
 }
 
 impl CatalogSelection {
+    /// The selection with the times of its filters in the format of stored items, in which texts
+    /// have the order of their times. A text that is not a time equals none.
+    pub fn with_times(mut self, is_time: impl Fn(&str) -> bool) -> Self {
+        let is_compared =
+            |filter: &&mut Filter| is_time(&filter.field) && !filter.operator.is_of_parts();
+        for filter in self.filters.iter_mut().filter(is_compared) {
+            let time = filter.value.as_str().and_then(|text| parse_time(text).ok());
+            filter.value = time.map_or(Value::Null, |time| format_time(time).into());
+        }
+        self
+    }
+
     /// Whether the selection contains an item.
     pub fn holds(&self, item: &Map<String, Value>) -> bool {
         self.filters.iter().all(|filter| filter.holds(item))
@@ -158,7 +179,7 @@ impl Filter {
 /// Compares two values of a type that has an order.
 fn compare(a: &Value, b: &Value) -> Option<Ordering> {
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a.as_f64()?.partial_cmp(&b.as_f64()?),
+        (Value::Number(a), Value::Number(b)) => Some(compare_numbers(a, b)),
         (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
         (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
         _ => None,
@@ -366,108 +387,4 @@ fn header_name(text: &str) -> Result<String, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn selection(filters: Value, sort: Value) -> CatalogSelection {
-        let selection = json!({
-            "name": "s", "catalog": "c", "filters": filters, "sort": sort, "limit": 50,
-        });
-        serde_json::from_value(selection).unwrap()
-    }
-
-    fn item(value: Value) -> Map<String, Value> {
-        value.as_object().unwrap().clone()
-    }
-
-    #[test]
-    fn a_filter_compares_a_field() {
-        let shoe = item(json!({ "id": "1", "price": 10, "name": "Red shoe", "tags": ["a", 2] }));
-        for (field, operator, value, holds) in [
-            ("price", "equals", json!(10.0), true),
-            ("price", "equals", json!("10"), false),
-            ("price", "does_not_equal", json!(11), true),
-            ("none", "does_not_equal", json!(11), true),
-            ("none", "equals", json!(null), false),
-            ("price", "greater_than", json!(9), true),
-            ("price", "greater_than", json!(10), false),
-            ("price", "greater_than_or_equal", json!(10), true),
-            ("price", "less_than", json!(10), false),
-            ("price", "less_than_or_equal", json!(10), true),
-            ("price", "less_than", json!("11"), false),
-            ("name", "less_than", json!("Rz"), true),
-            ("name", "contains", json!("shoe"), true),
-            ("tags", "contains", json!(2), true),
-            ("tags", "does_not_contain", json!("b"), true),
-            ("none", "contains", json!("b"), false),
-        ] {
-            let filter = json!([{ "field": field, "operator": operator, "value": value }]);
-            assert_eq!(selection(filter, json!(null)).holds(&shoe), holds, "{field} {operator}");
-        }
-    }
-
-    #[test]
-    fn items_are_sorted_by_a_field_and_then_by_id() {
-        let order = |sort: Value| {
-            let selection = selection(json!([]), sort);
-            let mut items = [
-                item(json!({ "id": "b", "n": 2 })),
-                item(json!({ "id": "c" })),
-                item(json!({ "id": "d", "n": 1 })),
-                item(json!({ "id": "a", "n": 2 })),
-            ];
-            items.sort_by(|a, b| selection.compare(a, b));
-            items.iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect::<String>()
-        };
-        assert_eq!(order(json!(null)), "abcd");
-        assert_eq!(order(json!({ "field": "n" })), "dabc");
-        assert_eq!(order(json!({ "field": "n", "descending": true })), "abdc");
-    }
-
-    #[test]
-    fn only_the_hosts_of_the_list_are_allowed() {
-        let content: ConnectedContent = serde_json::from_value(json!({
-            "hosts": ["API.acme.example", "*.b.example", "c.example:8443", "[2001:db8::1]:90"],
-            "requests_per_second": 5,
-        }))
-        .unwrap();
-        assert_eq!(content.requests_per_second, 5);
-        for (url, is_allowed) in [
-            ("https://api.acme.example/x", true),
-            ("http://API.ACME.example", true),
-            ("https://api.acme.example:8443/x", false),
-            ("https://acme.example/", false),
-            ("https://evil-api.acme.example/", false),
-            ("https://a.b.example/", true),
-            ("https://b.example/", false),
-            ("https://xb.example/", false),
-            ("https://api.acme.example@evil.example/", false),
-            ("https://c.example:8443/", true),
-            ("https://c.example/", false),
-            ("http://[2001:db8::1]:90/", true),
-            ("http://[2001:db8::1]/", false),
-        ] {
-            assert_eq!(content.allows(&Url::parse(url).unwrap()), is_allowed, "{url}");
-        }
-        for wrong in
-            ["", "*", "a b", "http://a.example", "a.example/x", "*.*.example", "u@a.example"]
-        {
-            assert!(host(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_credential_is_never_printed_and_reads_back() {
-        let credential: ContentCredential = serde_json::from_value(json!({
-            "name": "crm", "hosts": ["a.example"], "username": "u", "password": "hidden",
-        }))
-        .unwrap();
-        assert!(!format!("{credential:?}").contains("hidden"));
-        let stored = serde_json::to_string(&credential).unwrap();
-        assert_eq!(serde_json::from_str::<ContentCredential>(&stored).unwrap(), credential);
-        assert!(credential.check().is_ok());
-        assert!(ContentCredential { password: None, ..credential }.check().is_err());
-    }
-}
+mod tests;

@@ -1,4 +1,8 @@
-//! Numbers in JSON, by their digits.
+//! Numbers in JSON: whole numbers by their digits, and comparisons by value.
+
+use std::cmp::Ordering;
+
+use serde_json::Number;
 
 /// The value of a JSON number without a fraction, in any notation: `5`, `5.0` and `50e-1` are the
 /// same. None for another value, and for a number that does not fit. Compares digits: no number is
@@ -29,6 +33,40 @@ pub fn whole_number(json: &str) -> Option<i64> {
     let zeros = exponent.checked_sub(fraction.len() as i64)?.checked_add(trailing_zeros as i64)?;
     let zeros = usize::try_from(zeros).ok().filter(|zeros| *zeros < 20)?;
     format!("{sign}{significant}{}", "0".repeat(zeros)).parse().ok()
+}
+
+/// [`whole_number`] of a parsed number. If that was written with a fraction or an exponent, it has
+/// only the digits of a double.
+pub fn as_whole_number(number: &Number) -> Option<i64> {
+    number.as_i64().or_else(|| whole_number(&number.to_string()))
+}
+
+/// The order of `a` relative to `b`. Comparisons with whole numbers are exact, also if the other
+/// number has a fraction.
+pub fn compare_numbers(a: &Number, b: &Number) -> Ordering {
+    match (as_integer(a), as_integer(b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        (Some(a), None) => compare_with_float(a, float(b)),
+        (None, Some(b)) => compare_with_float(b, float(a)).reverse(),
+        (None, None) => float(a).partial_cmp(&float(b)).unwrap_or(Ordering::Equal),
+    }
+}
+
+fn as_integer(number: &Number) -> Option<i128> {
+    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
+}
+
+/// Every JSON number is a double here.
+fn float(number: &Number) -> f64 {
+    number.as_f64().unwrap_or(0.0)
+}
+
+/// `integer` has at most 64 bits.
+fn compare_with_float(integer: i128, float: f64) -> Ordering {
+    // Beyond 128 bits this saturates, still on the correct side.
+    let floor = float.floor();
+    let fraction = if float > floor { Ordering::Less } else { Ordering::Equal };
+    integer.cmp(&(floor as i128)).then(fraction)
 }
 
 #[cfg(test)]
@@ -62,6 +100,21 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(whole_number(json), number, "{json}");
+        }
+    }
+
+    #[test]
+    fn parsed_whole_numbers_are_read_in_any_notation() {
+        for (json, number) in [
+            ("7", Some(7)),
+            ("-7.0", Some(-7)),
+            ("0.7e1", Some(7)),
+            ("7.5", None),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("9223372036854775808", None),
+            ("1e300", None),
+        ] {
+            assert_eq!(as_whole_number(&json.parse().unwrap()), number, "{json}");
         }
     }
 

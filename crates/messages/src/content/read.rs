@@ -13,6 +13,7 @@ use crate::personalization::names;
 use gateway::workspaces::Channel;
 use gateway::workspaces::email_templates::EMAIL_TEMPLATE_ID;
 use gateway::workspaces::settings::Settings;
+use kit::json::as_whole_number;
 use kit::words::beginning;
 use runtime::outbound::check_within;
 
@@ -180,6 +181,11 @@ impl<'a> Reader<'a> {
         let pieces = self.fields(channel, object, path)?;
         let mut accepted = object.clone();
         accepted.retain(|_, value| !value.is_null());
+        // Earlier versions read only `60`, not `60.0`.
+        let time_to_live = pieces.iter().find(|(name, _)| name == TIME_TO_LIVE);
+        if let Some((name, Piece::Fixed(seconds))) = time_to_live {
+            accepted.insert(name.clone(), seconds.clone());
+        }
         let variation_id = object.get("message_variation_id").and_then(Value::as_str);
         Ok((Message::new(channel, variation_id.map(str::to_owned), pieces), accepted))
     }
@@ -244,8 +250,10 @@ impl<'a> Reader<'a> {
             },
             Kind::Group => self.group(channel, value, path),
             Kind::Seconds => {
-                match value.as_u64().filter(|seconds| (1..=MAX_SECONDS).contains(seconds)) {
-                    Some(_) => Ok(Piece::Fixed(value.clone())),
+                let seconds = value.as_number().and_then(as_whole_number);
+                let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
+                match seconds.filter(|seconds| (1..=MAX_SECONDS).contains(seconds)) {
+                    Some(seconds) => Ok(Piece::Fixed(seconds.into())),
                     None => problem(
                         path,
                         format!("expected a whole number of seconds from 1 to {MAX_SECONDS}"),

@@ -92,6 +92,14 @@ fn complete_messages_are_accepted_for_every_channel() {
 }
 
 #[test]
+fn seconds_are_whole_numbers_in_any_notation() {
+    let (content, accepted, problems) =
+        read(message_with("content_card", json!({ "time_to_live": 60.0 })));
+    assert_eq!((content.messages().len(), problems), (1, Vec::new()));
+    assert_eq!(Value::Object(accepted), message_with("content_card", json!({})));
+}
+
+#[test]
 fn a_member_that_is_required_and_missing_is_named() {
     let required = [
         ("apple_push", &["alert"][..]),

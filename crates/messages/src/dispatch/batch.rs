@@ -24,6 +24,7 @@ use super::state::{Counts, RowState};
 use crate::app::App;
 use crate::order::{Named, PastRecipients, Wave};
 use gateway::workspaces::Channel;
+use kit::compute::SLICE;
 use kit::fail_point;
 use people::users::Recipient;
 use people::users::activity::Activity;
@@ -150,7 +151,7 @@ impl PartReader {
             let (position, is_last) = (page.end, page.is_last);
             walked += page.walked;
             left_out.unknown += page.unknown;
-            let (chosen_of_page, left_out_of_page) = self.choose(page, now).await?;
+            let (chosen_of_page, left_out_of_page) = self.choose(page, now).await;
             chosen.extend(chosen_of_page);
             left_out += left_out_of_page;
             if !chosen.is_empty() || is_last || walked >= MAX_SKIPPED_USERS {
@@ -264,9 +265,22 @@ impl PartReader {
     }
 
     /// The matching users of a page who may get messages, and how many are excluded.
-    async fn choose(&self, page: Page, now: i64) -> Result<(Vec<Chosen>, LeftOut), DispatchError> {
-        let (job, wave) = (self.job.clone(), self.part.wave);
-        compute(&self.app, move || choose(&job, wave.as_ref(), page, now)).await
+    async fn choose(&self, page: Page, now: i64) -> (Vec<Chosen>, LeftOut) {
+        let mut choice = Choice {
+            users: page.users.into_iter(),
+            activity: page.activity,
+            chosen: Vec::new(),
+            left_out: LeftOut::default(),
+        };
+        while !choice.users.as_slice().is_empty() {
+            let (job, wave) = (self.job.clone(), self.part.wave);
+            let computing = self.app.compute(self.job.order.workspace_id, move || {
+                choice.advance(&job, wave.as_ref(), now);
+                choice
+            });
+            choice = computing.await;
+        }
+        (choice.chosen, choice.left_out)
     }
 
     /// Stores messages and advances the part, in one transaction.
@@ -336,19 +350,18 @@ impl PartReader {
         drop(tx);
         self.adapt(stored.len(), stored.iter().map(|user| user.doc.len()).sum());
         let job = self.job.clone();
-        let batch = compute(&self.app, move || reopen(&job, open, stored, named)).await?;
-        Ok(Some(Batch { read_at: Some(read_at), ..batch }))
+        let computing =
+            self.app.compute(context.workspace, move || reopen(&job, open, stored, named));
+        Ok(Some(Batch { read_at: Some(read_at), ..computing.await }))
     }
-}
 
-/// Runs a computation on a compute thread.
-pub(super) async fn compute<T: Send + 'static>(
-    app: &App,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, DispatchError> {
-    let cores = app.cores.clone();
-    let computed = tokio::task::spawn_blocking(move || cores.compute(work)).await;
-    Ok(computed.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic())))
+    /// Whether a message that was stored before was never tried.
+    pub async fn has_untried(&self) -> Result<bool, DispatchError> {
+        let (mut tx, context) = (self.app.store.snapshot().await?, self.context());
+        // Only messages that were tried have a time of their next attempt.
+        let open = message_rows::open(&mut tx, context.dispatch, context.part, 0, 1).await?;
+        Ok(!open.is_empty())
+    }
 }
 
 impl Chosen {
@@ -368,15 +381,33 @@ impl Chosen {
     }
 }
 
-fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>, LeftOut) {
-    let (mut chosen, mut left_out) = (Vec::new(), LeftOut::default());
-    for LoadedUser { service_id, doc, named } in page.users {
-        let activity = page.activity.get(&service_id).map(Vec::as_slice);
+/// A page whose users are being tested.
+struct Choice {
+    users: std::vec::IntoIter<LoadedUser>,
+    activity: HashMap<Uuid, Vec<u8>>,
+    chosen: Vec<Chosen>,
+    left_out: LeftOut,
+}
+
+impl Choice {
+    /// Tests the next users, for about [`SLICE`]: an audience may take long.
+    fn advance(&mut self, job: &Job, wave: Option<&Wave>, now: i64) {
+        let began = Instant::now();
+        while began.elapsed() < SLICE
+            && let Some(user) = self.users.next()
+        {
+            self.choose(job, wave, user, now);
+        }
+    }
+
+    fn choose(&mut self, job: &Job, wave: Option<&Wave>, user: LoadedUser, now: i64) {
+        let LoadedUser { service_id, doc, named } = user;
+        let activity = self.activity.get(&service_id).map(Vec::as_slice);
         let recipient = match read_recipient(job, (service_id, &doc), activity, (wave, now)) {
             Ok(Ok(recipient)) => recipient,
             Ok(Err(exclusion)) => {
-                left_out.add(exclusion);
-                continue;
+                self.left_out.add(exclusion);
+                return;
             }
             Err(why) => {
                 // It is unknown whether the user is in the audience, so each message gets the
@@ -386,15 +417,15 @@ fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>,
                 let (profile, custom) = (Map::new(), CustomAttributes::default());
                 let recipient = Recipient { service_id, profile, custom };
                 let user = User { recipient, named, messages: Vec::new() };
-                chosen.push(Chosen { user, ended: ended.collect() });
-                continue;
+                self.chosen.push(Chosen { user, ended: ended.collect() });
+                return;
             }
         };
         let (mut messages, mut ended) = (Vec::new(), Vec::new());
         for (index, message) in job.content.messages().iter().enumerate() {
             let channel = message.channel;
             if !is_subscribed(&recipient, channel, job.order.subscription_state) {
-                left_out.unsubscribed += 1;
+                self.left_out.unsubscribed += 1;
                 continue;
             }
             match without_address(&recipient, channel) {
@@ -403,10 +434,9 @@ fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>,
             }
         }
         if !messages.is_empty() || !ended.is_empty() {
-            chosen.push(Chosen { user: User { recipient, named, messages }, ended });
+            self.chosen.push(Chosen { user: User { recipient, named, messages }, ended });
         }
     }
-    (chosen, left_out)
 }
 
 /// Messages that were stored before, with the current state of their users.

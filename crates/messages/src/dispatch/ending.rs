@@ -3,8 +3,8 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{State, console_rows, message_rows, part_rows, rows, telemetry, uncertain_rows};
-use crate::order::Order;
+use super::rows::{self, Dispatch};
+use super::{State, console_rows, message_rows, part_rows, telemetry, uncertain_rows};
 use kit::clock::format_time;
 use runtime::kinds;
 use store::claims;
@@ -17,7 +17,7 @@ pub(super) async fn finish(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
         return Ok(());
     }
     if let Some(dispatch) = rows::load(tx, id).await? {
-        add_console_record(tx, &dispatch.order, now).await?;
+        put_console_record(tx, &dispatch, now).await?;
         telemetry::ended(State::Done, dispatch.order.accepted_at, now);
     }
     tracing::info!(dispatch = %id.simple(), "dispatch completed");
@@ -46,6 +46,7 @@ pub(super) async fn end_early(
     }
     tx.offers(kinds::DISPATCH_END);
     if let Some(dispatch) = rows::load(tx, id).await? {
+        put_console_record(tx, &dispatch, now).await?;
         telemetry::ended(state, dispatch.order.accepted_at, now);
     }
     match note {
@@ -67,14 +68,24 @@ pub async fn cancel(tx: &mut Tx, id: Uuid) -> Result<Option<State>, StoreError> 
 /// worker does so with the claim of the part.
 pub(super) async fn settle_part(tx: &mut Tx, id: Uuid, part: i64) -> Result<(), StoreError> {
     let now = claims::now(tx).await?;
+    // Locks the dispatch, so the last worker that settles a part sees the counts of all.
     rows::move_end(tx, id, now).await?;
-    message_rows::cancel_open(tx, id, part).await
+    message_rows::cancel_open(tx, id, part).await?;
+    if let Some(dispatch) = rows::load(tx, id).await?
+        && dispatch.state.is_early_end()
+    {
+        put_console_record(tx, &dispatch, now).await?;
+    }
+    Ok(())
 }
 
 /// Keeps a record of a request that targeted a segment: `longshore console-log` lists them.
-async fn add_console_record(tx: &mut Tx, order: &Order, now: i64) -> Result<(), StoreError> {
+async fn put_console_record(tx: &mut Tx, dispatch: &Dispatch, now: i64) -> Result<(), StoreError> {
+    let order = &dispatch.order;
     let Some(segment) = order.target.segment_id else { return Ok(()) };
     let totals = part_rows::totals(tx, order.dispatch_id).await?;
+    // The order of a schedule is accepted when it is due.
+    let requested_at = console_rows::schedule_requested_at(tx, order.dispatch_id).await?;
     let record = json!({
         "dispatch_id": order.dispatch_id.simple().to_string(),
         "call": order.kind,
@@ -85,8 +96,9 @@ async fn add_console_record(tx: &mut Tx, order: &Order, now: i64) -> Result<(), 
         "send_id": order.send_id,
         "recipient_subscription_state": order.subscription_state,
         "messages": order.messages,
-        "received_at": format_time(order.accepted_at),
+        "received_at": format_time(requested_at.unwrap_or(order.accepted_at)),
         "finished_at": format_time(now),
+        "state": dispatch.state,
         "results": {
             "users": totals.walked,
             "sent": totals.messages.sent,
@@ -97,5 +109,5 @@ async fn add_console_record(tx: &mut Tx, order: &Order, now: i64) -> Result<(), 
             "left_out": totals.left_out,
         },
     });
-    console_rows::add(tx, order.workspace_id, order.dispatch_id, now, &record).await
+    console_rows::put(tx, order.workspace_id, order.dispatch_id, now, &record).await
 }

@@ -1,4 +1,5 @@
-//! Checks before each message that its dispatch has not ended meanwhile.
+//! Checks before each message that its dispatch has not ended meanwhile, and that the turn of its
+//! part is not over.
 //!
 //! A cancelled dispatch wakes the workers that send it ([`kinds::DISPATCH_END`]). Without the
 //! signal, a worker notices the end after [`MAX_AGE`], because it sends nothing on an older state.
@@ -6,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, watch};
+use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -15,18 +17,24 @@ use kit::retry;
 use runtime::kinds;
 use store::{StoreError, within_timeout};
 
+/// After this time a part yields, once the messages in progress have an outcome: its receivers may
+/// be slow, and others wait.
+const TURN: Duration = Duration::from_secs(30);
+
 /// How long a state that was read allows messages.
 const MAX_AGE: Duration = Duration::from_millis(250);
 
 /// Pause after the store could not be read; messages wait meanwhile.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
 
-/// Allows messages of a dispatch while it is running. One for each claimed part.
+/// Allows messages of a dispatch while it is running, in the turn of a part. One for each claimed
+/// part.
 pub(super) struct Guard {
     app: App,
     dispatch: Uuid,
     /// Cancelled when no other message may start: the worker must stop, or the dispatch has ended.
     halt: CancellationToken,
+    turn_end: Instant,
     last: Mutex<LastState>,
 }
 
@@ -44,15 +52,29 @@ impl LastState {
 }
 
 impl Guard {
-    /// `stop` is cancelled when the worker must stop.
+    /// For a turn that begins now. `stop` is cancelled when the worker must stop.
     pub fn new(app: &App, dispatch: Uuid, last: LastState, stop: &CancellationToken) -> Self {
-        let last = Mutex::new(last);
-        Self { app: app.clone(), dispatch, halt: stop.child_token(), last }
+        let (halt, turn_end) = (stop.child_token(), Instant::now() + TURN);
+        Self { app: app.clone(), dispatch, halt, turn_end, last: Mutex::new(last) }
     }
 
     /// Cancelled when no other message may start.
     pub fn halt(&self) -> &CancellationToken {
         &self.halt
+    }
+
+    /// Whether the part must yield: messages that have not started wait for its next turn.
+    pub fn is_turn_over(&self) -> bool {
+        Instant::now() >= self.turn_end
+    }
+
+    /// Waits until a message may no longer start. The end of the turn does not stop one in
+    /// progress: if it took as long in each turn, it would never be sent.
+    pub async fn closed(&self, is_in_progress: bool) {
+        tokio::select! {
+            () = self.halt.cancelled() => {}
+            () = sleep_until(self.turn_end.into()), if !is_in_progress => {}
+        }
     }
 
     /// Whether a message may start now. Waits while the store cannot be read.

@@ -1,7 +1,12 @@
 //! Turns orders of the log into dispatches, a batch at a time.
 
-use super::begin;
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use super::{begin, refuse};
 use crate::order::Order;
+use content::campaigns;
 use kit::retry::Retry;
 use log::{Message, PayloadError};
 use runtime::engine::batches::Handler;
@@ -36,7 +41,8 @@ impl Retry for OrderError {
     }
 }
 
-/// Begins the orders of [`topics::MESSAGES`](runtime::topics::MESSAGES).
+/// Begins the orders of [`topics::MESSAGES`](runtime::topics::MESSAGES). If the campaign of an order
+/// was paused or archived since, its dispatch fails.
 pub struct OrderHandler;
 
 impl Handler for OrderHandler {
@@ -49,8 +55,24 @@ impl Handler for OrderHandler {
     }
 
     async fn apply(&self, tx: &mut Tx, orders: &Self::Prepared<'_>) -> Result<(), OrderError> {
+        // Many orders of a batch are of the same campaign.
+        let mut inactive: HashMap<(i32, Uuid), Option<&'static str>> = HashMap::new();
         for order in orders {
-            begin(tx, order).await?;
+            let state = match order.campaign_id.map(|campaign| (order.workspace_id, campaign)) {
+                None => None,
+                Some(key) => match inactive.get(&key) {
+                    Some(state) => *state,
+                    None => {
+                        let state = campaigns::inactive(tx, key.0, key.1).await?;
+                        inactive.insert(key, state);
+                        state
+                    }
+                },
+            };
+            match state {
+                None => begin(tx, order).await?,
+                Some(state) => refuse(tx, order, &format!("the campaign is {state}")).await?,
+            }
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use super::batch::{Batch, PartReader, compute};
+use super::batch::{Batch, PartReader};
 use super::error::DispatchError;
 use super::failure_log;
 use super::guard::{Guard, LastState};
@@ -34,9 +34,9 @@ use store::claims::{self, Claim, ClaimError};
 /// The longest pause before the retry of a part whose work failed.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
-/// After this time a part yields, once the messages in progress have an outcome: its receivers may
-/// be slow, and others wait.
-const TURN: Duration = Duration::from_secs(30);
+/// How long messages are rendered before they are sent: with a slow template, the first ones must
+/// not wait for all others.
+const MAX_RENDER_TIME: Duration = Duration::from_secs(1);
 
 /// Works on the part of a claim. If the dispatch has ended, drops the claim.
 pub async fn run(
@@ -193,8 +193,7 @@ struct Work {
 
 impl Work {
     async fn run(mut self) -> Result<(), DispatchError> {
-        let began = Instant::now();
-        self.resume(began).await?;
+        self.resume().await?;
         let Some(mut ready) = self.next().await? else {
             return self.release(Vec::new()).await;
         };
@@ -217,7 +216,7 @@ impl Work {
             // The next messages are sent meanwhile.
             let task = tokio::spawn(self.settle(settled).in_current_span());
             match next {
-                Ok(Some(next)) if !self.must_halt() && began.elapsed() < TURN => {
+                Ok(Some(next)) if !self.must_halt() && !self.guard.is_turn_over() => {
                     (ready, settling) = (next, Some(task));
                 }
                 next => {
@@ -233,12 +232,12 @@ impl Work {
 
     /// Sends messages that were stored before: those that another worker did not settle, and those
     /// whose next attempt is due.
-    async fn resume(&mut self, began: Instant) -> Result<(), DispatchError> {
+    async fn resume(&mut self) -> Result<(), DispatchError> {
         let now = self.reader.app.clock.now_ms();
         while let Some(batch) = self.reader.open(now).await? {
             self.unrendered = batch;
-            while !self.unrendered.is_empty() {
-                let ready = self.render().await?;
+            while !self.unrendered.is_empty() && !self.guard.is_turn_over() {
+                let ready = self.render().await;
                 let settled = self.send(ready).await?;
                 self.settle(settled).await?;
                 if self.must_halt() {
@@ -246,8 +245,13 @@ impl Work {
                 }
             }
             self.reader.progress().await?;
-            // At least one group of new users gets a turn, too.
-            if began.elapsed() >= TURN {
+            if self.guard.is_turn_over() {
+                // The next turn begins with messages that were never tried. If there are none, it
+                // gets some of new users: retries must not delay them for ever.
+                self.unrendered = Batch::default();
+                if self.reader.has_untried().await? {
+                    return Err(DispatchError::TurnOver);
+                }
                 break;
             }
         }
@@ -268,7 +272,7 @@ impl Work {
     async fn next(&mut self) -> Result<Option<Ready>, DispatchError> {
         while !self.must_halt() {
             if !self.unrendered.is_empty() {
-                return Ok(Some(self.render().await?));
+                return Ok(Some(self.render().await));
             }
             match self.reader.next(self.guard.halt()).await? {
                 None => return Ok(None),
@@ -278,13 +282,25 @@ impl Work {
         Err(self.halted())
     }
 
-    async fn render(&mut self) -> Result<Ready, DispatchError> {
-        let (app, job) = (&self.reader.app, self.reader.job.clone());
-        let (batch, now, halt) =
-            (std::mem::take(&mut self.unrendered), app.clock.now_ms(), self.guard.halt().clone());
-        let (ready, rest) = compute(app, move || send::render(&job, batch, now, &halt)).await?;
-        self.unrendered = rest;
-        Ok(ready)
+    async fn render(&mut self) -> Ready {
+        let (app, began) = (&self.reader.app, Instant::now());
+        let (mut batch, now) = (std::mem::take(&mut self.unrendered), app.clock.now_ms());
+        let mut ready = Ready::new(&mut batch);
+        while !batch.is_empty()
+            && !ready.is_full()
+            && began.elapsed() < MAX_RENDER_TIME
+            && !self.must_halt()
+        {
+            let (job, halt) = (self.reader.job.clone(), self.guard.halt().clone());
+            let computing = app.compute(job.order.workspace_id, move || {
+                ready.render(&job, &mut batch, now, &halt);
+                (ready, batch)
+            });
+            (ready, batch) = computing.await;
+        }
+        metrics::histogram!("longshore_dispatch_render_seconds").record(began.elapsed());
+        self.unrendered = batch;
+        ready
     }
 
     /// Sends messages; returns the last outcomes, which are not stored yet.

@@ -222,42 +222,105 @@ pub(super) async fn store_report(
 
 // Deletion ---------------------------------------------------------------------------------------
 
-/// Maximum number of messages that one statement removes.
-const MAX_DELETED: i64 = 5_000;
+/// Maximum numbers of dispatches and of messages that one transaction removes.
+pub(super) const MAX_DISPATCHES: usize = 500;
+const MAX_MESSAGES: i64 = 5_000;
 
-/// A dispatch of a workspace that ended before a time, except those to whose recipients another one
-/// still sends.
+/// Some dispatches of a workspace that ended before a time, the oldest first, except those to whose
+/// recipients another one still sends.
 pub(super) async fn ended_before(
     tx: &mut Tx,
     workspace: i32,
     time: i64,
-) -> Result<Option<Uuid>, StoreError> {
+) -> Result<Vec<Uuid>, StoreError> {
     let in_use = past_rows::in_use(tx, workspace).await?;
-    let ended: Vec<Uuid> = on!(tx, c => sqlx::query_scalar(
+    let limit = (MAX_DISPATCHES + in_use.len()) as i64;
+    let mut ended: Vec<Uuid> = on!(tx, c => sqlx::query_scalar(
         "SELECT id FROM dispatches WHERE workspace_id = $1 AND finished_at < $2
          ORDER BY finished_at LIMIT $3",
     )
-    .bind(workspace).bind(time).bind(in_use.len() as i64 + 1).fetch_all(c).await?);
-    Ok(ended.into_iter().find(|id| !in_use.contains(id)))
+    .bind(workspace).bind(time).bind(limit).fetch_all(c).await?);
+    ended.retain(|id| !in_use.contains(id));
+    Ok(ended)
 }
 
-/// Removes some messages of a dispatch, or the dispatch once it has none; returns whether the
-/// dispatch is removed.
-pub(super) async fn delete_dispatch(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
-    let deleted = execute!(
-        &mut *tx,
-        sqlx::query(
+/// Removes some messages of these dispatches, and the dispatches that have none left; returns
+/// whether all of the dispatches are removed.
+pub(super) async fn delete_dispatches(tx: &mut Tx, ids: &[Uuid]) -> Result<bool, StoreError> {
+    // LATERAL forces an index lookup for each dispatch, whatever the planner expects.
+    let deleted = match &mut *tx {
+        Tx::Postgres(tx) => sqlx::query(
             "DELETE FROM messages WHERE (workspace_id, service_id, dispatch_id, channel) IN (
-                 SELECT workspace_id, service_id, dispatch_id, channel FROM messages
-                 WHERE dispatch_id = $1 LIMIT $2)",
+                 SELECT found.* FROM unnest($1::uuid[]) AS ended (id)
+                 CROSS JOIN LATERAL (
+                     SELECT workspace_id, service_id, dispatch_id, channel FROM messages
+                     WHERE dispatch_id = ended.id LIMIT $2) AS found
+                 LIMIT $2)",
         )
-        .bind(id)
-        .bind(MAX_DELETED)
-    );
-    if deleted > 0 {
+        .bind(ids)
+        .bind(MAX_MESSAGES)
+        .execute(&mut **tx)
+        .await?
+        .rows_affected(),
+        Tx::Sqlite(tx) => sqlx::query(
+            "DELETE FROM messages WHERE (workspace_id, service_id, dispatch_id, channel) IN (
+                 SELECT workspace_id, service_id, dispatch_id, channel
+                 FROM json_each($1) AS ended CROSS JOIN messages
+                 WHERE dispatch_id = unhex(ended.value, '-') LIMIT $2)",
+        )
+        .bind(to_json(ids)?)
+        .bind(MAX_MESSAGES)
+        .execute(&mut **tx)
+        .await?
+        .rows_affected(),
+    };
+    if deleted >= MAX_MESSAGES.unsigned_abs() {
         return Ok(false);
     }
-    execute!(&mut *tx, sqlx::query("DELETE FROM dispatches WHERE id = $1").bind(id));
-    execute!(tx, sqlx::query("DELETE FROM console_log WHERE dispatch_id = $1").bind(id));
-    Ok(true)
+    // Another worker may have deleted the messages that this one had selected, and not the others.
+    // The order forces an index lookup, as above.
+    for (postgres, sqlite) in [
+        (
+            "DELETE FROM dispatches
+             WHERE id = ANY($1) AND (SELECT part FROM messages WHERE dispatch_id = dispatches.id
+                                     ORDER BY part LIMIT 1) IS NULL",
+            "DELETE FROM dispatches
+             WHERE id IN (SELECT unhex(value, '-') FROM json_each($1))
+               AND (SELECT part FROM messages WHERE dispatch_id = dispatches.id
+                    ORDER BY part LIMIT 1) IS NULL",
+        ),
+        (
+            "DELETE FROM console_log
+             WHERE dispatch_id = ANY($1)
+               AND NOT EXISTS (SELECT 1 FROM dispatches
+                               WHERE dispatches.id = console_log.dispatch_id)",
+            "DELETE FROM console_log
+             WHERE dispatch_id IN (SELECT unhex(value, '-') FROM json_each($1))
+               AND NOT EXISTS (SELECT 1 FROM dispatches
+                               WHERE dispatches.id = console_log.dispatch_id)",
+        ),
+    ] {
+        match &mut *tx {
+            Tx::Postgres(tx) => {
+                sqlx::query(postgres).bind(ids).execute(&mut **tx).await?;
+            }
+            Tx::Sqlite(tx) => {
+                sqlx::query(sqlite).bind(to_json(ids)?).execute(&mut **tx).await?;
+            }
+        }
+    }
+    let are_left: bool = match tx {
+        Tx::Postgres(tx) => {
+            sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM dispatches WHERE id = ANY($1))")
+                .bind(ids)
+                .fetch_one(&mut **tx)
+                .await?
+        }
+        Tx::Sqlite(tx) => {
+            let sql = "SELECT EXISTS (SELECT 1 FROM dispatches
+                                      WHERE id IN (SELECT unhex(value, '-') FROM json_each($1)))";
+            sqlx::query_scalar(sql).bind(to_json(ids)?).fetch_one(&mut **tx).await?
+        }
+    };
+    Ok(!are_left)
 }

@@ -25,7 +25,8 @@ use crate::order::Named;
 use crate::personalization::Scope;
 use crate::{MessageId, Outcome, Outgoing, channels};
 use kit::clock::{hours, millis};
-use kit::json::TreeObject;
+use kit::compute::SLICE;
+use kit::json::{ObjectText, TreeObject};
 use kit::panics;
 use kit::retry::backoff;
 use people::users::Recipient;
@@ -43,10 +44,13 @@ const GRACE: Duration = Duration::from_secs(2);
 const MAX_RENDERED_BYTES: usize = 4 << 20;
 
 /// Rendered messages, and the outcomes of those that could not be rendered.
+#[derive(Default)]
 pub(super) struct Ready {
     users: Vec<User>,
     messages: Vec<ReadyMessage>,
     settled: Vec<Settled>,
+    /// Approximate bytes of the rendered texts.
+    bytes: usize,
     /// When the users were read.
     read_at: Option<Instant>,
 }
@@ -65,38 +69,53 @@ enum Draft {
     Needs(Request, i64),
 }
 
-/// Renders messages of a batch, as many as are held at a time; also returns the rest. A message
-/// that cannot be rendered affects only its own user.
-pub(super) fn render(
-    job: &Job,
-    batch: Batch,
-    now: i64,
-    halt: &CancellationToken,
-) -> (Ready, Batch) {
-    let (began, read_at) = (Instant::now(), batch.read_at);
-    let (mut users, mut messages, mut settled) = (Vec::new(), Vec::new(), batch.ended);
-    let (mut waiting, mut bytes) = (batch.users.into_iter(), 0);
-    while bytes < MAX_RENDERED_BYTES && !halt.is_cancelled() {
-        let Some(user) = waiting.next() else { break };
+impl Ready {
+    /// For messages of a batch; takes the outcomes of those that have ended.
+    pub fn new(batch: &mut Batch) -> Self {
+        let settled = std::mem::take(&mut batch.ended);
+        Self { settled, read_at: batch.read_at, ..Self::default() }
+    }
+
+    /// Whether it has as many messages as are held at a time.
+    pub fn is_full(&self) -> bool {
+        self.bytes >= MAX_RENDERED_BYTES
+    }
+
+    /// Renders messages of the batch until this is full, for about [`SLICE`]: a slow template must
+    /// not keep a compute thread from others. A message that cannot be rendered affects only its
+    /// own user.
+    pub fn render(&mut self, job: &Job, batch: &mut Batch, now: i64, halt: &CancellationToken) {
+        let began = Instant::now();
+        let mut waiting = std::mem::take(&mut batch.users).into_iter();
+        while !halt.is_cancelled()
+            && let Some(user) = waiting.next()
+        {
+            self.render_user(job, user, now);
+            if self.is_full() || began.elapsed() >= SLICE {
+                break;
+            }
+        }
+        batch.users = waiting.collect();
+    }
+
+    fn render_user(&mut self, job: &Job, user: User, now: i64) {
         for due in &user.messages {
             let draft = match render_message(job, &user, *due, now, &Answers::default()) {
                 Ok(rendered) => {
-                    bytes += rendered.object.values().map(text_bytes).sum::<usize>();
+                    self.bytes += rendered.object.values().map(text_bytes).sum::<usize>();
                     Draft::Rendered(rendered)
                 }
                 Err(Stop::Needs(request)) => Draft::Needs(*request, now),
                 Err(stop) => {
-                    settled.push(stopped(&user, *due, stop));
+                    self.settled.push(stopped(&user, *due, stop));
                     continue;
                 }
             };
-            messages.push(ReadyMessage { user_index: users.len(), due: *due, draft });
+            let user_index = self.users.len();
+            self.messages.push(ReadyMessage { user_index, due: *due, draft });
         }
-        users.push(user);
+        self.users.push(user);
     }
-    metrics::histogram!("longshore_dispatch_render_seconds").record(began.elapsed());
-    let rest = Batch { users: waiting.collect(), ended: Vec::new(), read_at };
-    (Ready { users, messages, settled, read_at }, rest)
 }
 
 /// The outcome of a message whose rendering stopped.
@@ -117,14 +136,14 @@ fn render_message(
     answers: &Answers,
 ) -> Result<Rendered, Stop> {
     let named = user.named.as_deref();
+    let event = named.and_then(|named| named.event_properties.as_ref()).map(ObjectText::tree);
+    let trigger = named.and_then(|named| named.trigger_properties.as_ref()).map(ObjectText::tree);
     let entry = entry_properties(job, named);
     let scope = Scope {
         profile: &user.recipient.profile,
         custom: Some(&user.recipient.custom),
-        event_properties: named.and_then(|named| named.event_properties.as_ref()),
-        api_trigger_properties: named
-            .and_then(|named| named.trigger_properties.as_ref())
-            .or(job.order.trigger_properties.as_ref()),
+        event_properties: event.as_ref(),
+        api_trigger_properties: trigger.as_ref().or(job.order.trigger_properties.as_ref()),
         canvas_entry_properties: entry.as_ref().or(job.order.canvas_entry_properties.as_ref()),
         origin: Some(&job.origin),
         unsubscribe: job.unsubscribe(user.recipient.service_id),
@@ -179,15 +198,17 @@ fn text_bytes(value: &Value) -> usize {
 
 /// The entry properties of all users, overridden by the user's own; none if the user has none.
 fn entry_properties(job: &Job, named: Option<&Named>) -> Option<TreeObject> {
-    let own = named?.canvas_entry_properties.as_ref()?;
-    let all = job.order.canvas_entry_properties.as_ref();
-    Some(all.map_or_else(|| own.clone(), |all| all.merged(own)))
+    let own = named?.canvas_entry_properties.as_ref()?.tree();
+    Some(match &job.order.canvas_entry_properties {
+        Some(all) => all.merged(&own),
+        None => own,
+    })
 }
 
 /// Sends messages in parallel, as far as `sends` has permits for the workspace, and reports the
-/// outcome of each to `outcomes`. Starts none that the guard or the user does not allow. When the
-/// worker must stop, it soon abandons those in progress, too: they get no outcome, and are sent
-/// again.
+/// outcome of each to `outcomes`. Starts none that the guard or the user does not allow: messages
+/// that have not started at the end of the part's turn stay pending. When the worker must stop, it
+/// soon abandons those in progress, too: they get no outcome, and are sent again.
 pub(super) async fn send(
     app: &App,
     job: &Arc<Job>,
@@ -196,7 +217,7 @@ pub(super) async fn send(
     (guard, stop): (&Guard, &CancellationToken),
     outcomes: UnboundedSender<Settled>,
 ) {
-    let Ready { users, messages, settled, read_at } = ready;
+    let Ready { users, messages, settled, read_at, .. } = ready;
     let grace = async {
         stop.cancelled().await;
         tokio::time::sleep(GRACE).await;
@@ -219,7 +240,7 @@ pub(super) async fn send(
 }
 
 /// Sends the message with this number; returns its outcome, unless it did not start, or its `grace`
-/// is over.
+/// is over. A message is in progress once it reads external data, or has a permit and a connection.
 async fn send_one(
     app: &App,
     job: &Arc<Job>,
@@ -229,14 +250,15 @@ async fn send_one(
     grace: impl Future<Output = ()>,
 ) -> Option<Settled> {
     let ReadyMessage { due, draft, .. } = message;
-    let halt = starts.halt();
-    let rendered = match draft {
-        Draft::Rendered(rendered) => rendered,
+    let guard = starts.guard;
+    let (rendered, is_in_progress) = match draft {
+        Draft::Rendered(rendered) => (rendered, false),
+        Draft::Needs(..) if guard.is_turn_over() => return None,
         Draft::Needs(request, now) => tokio::select! {
             biased;
-            () = halt.cancelled() => return None,
+            () = guard.halt().cancelled() => return None,
             completed = complete(app, job, user, due, (request, now)) => match completed {
-                Ok(rendered) => rendered,
+                Ok(rendered) => (rendered, true),
                 Err(settled) => return Some(settled),
             },
         },
@@ -245,13 +267,13 @@ async fn send_one(
     let ended = |(state, why): (RowState, &str)| {
         Some(Settled::ended(id, channel, state, Some(why.to_owned())))
     };
-    let _permit = match starts.reserve(number, channel).await? {
+    let _permit = match starts.reserve(number, channel, is_in_progress).await? {
         Ok(permit) => permit,
         Err(why) => return ended(why),
     };
     let connection = tokio::select! {
         biased;
-        () = halt.cancelled() => return None,
+        () = guard.closed(is_in_progress) => return None,
         reserved = channels::reserve(app, &job.settings, channel) => match reserved {
             Ok(connection) => connection,
             Err(outcome) => return Some(after_attempt(app, id, due, outcome)),
@@ -356,11 +378,10 @@ mod tests {
     use super::*;
     use gateway::workspaces::Channel;
 
-    #[test]
-    fn few_large_messages_are_held_at_once() {
+    /// A job for webhooks with this text, and a batch of its users.
+    fn webhooks(text: &str, users: u128) -> (Job, Batch) {
         let webhook = json!({
-            "url": "https://acme.example/", "request_method": "POST",
-            "body": "x".repeat(900_000),
+            "url": "https://acme.example/", "request_method": "POST", "body": text,
         });
         let job = Job::from_messages(json!({ "webhook": webhook }).as_object().unwrap());
         let user = |number: u128| {
@@ -369,14 +390,31 @@ mod tests {
             let due = DueMessage { index: 0, channel, attempts: 0, created_at: 0 };
             User { recipient, named: None, messages: vec![due] }
         };
-        let mut batch = Batch { users: (0..23).map(user).collect(), ..Batch::default() };
+        (job, Batch { users: (0..users).map(user).collect(), ..Batch::default() })
+    }
+
+    #[test]
+    fn slow_templates_leave_the_compute_thread_to_others() {
+        let slow = "{% for i in (1..100) %}{% for j in (1..4000) %}{% endfor %}{% endfor %}";
+        let (job, mut batch) = webhooks(slow, 1_000);
+        let mut ready = Ready::new(&mut batch);
+        ready.render(&job, &mut batch, 0, &CancellationToken::new());
+        assert!(!ready.users.is_empty() && !batch.is_empty());
+        assert_eq!(ready.users.len() + batch.users.len(), 1_000);
+    }
+
+    #[test]
+    fn few_large_messages_are_held_at_once() {
+        let (job, mut batch) = webhooks(&"x".repeat(900_000), 23);
         let mut seen = Vec::new();
         while !batch.is_empty() {
-            let (ready, rest) = render(&job, batch, 0, &CancellationToken::new());
+            let mut ready = Ready::new(&mut batch);
+            while !batch.is_empty() && !ready.is_full() {
+                ready.render(&job, &mut batch, 0, &CancellationToken::new());
+            }
             assert!((1..=5).contains(&ready.messages.len()), "{}", ready.messages.len());
             let users = ready.messages.iter().map(|message| &ready.users[message.user_index]);
             seen.extend(users.map(|user| user.recipient.service_id.as_u128()));
-            batch = rest;
         }
         assert_eq!(seen, (0..23).collect::<Vec<_>>());
     }

@@ -1,12 +1,11 @@
 //! When each message of a group may start.
 //!
-//! A message needs a permit for its workspace, a user who still wants it, and a dispatch that has
-//! not ended ([`Guard`]).
+//! A message needs a permit for its workspace in the turn of its part, a user who still wants it,
+//! and a dispatch that has not ended ([`Guard`]).
 
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
-use tokio_util::sync::CancellationToken;
 
 use super::guard::Guard;
 use super::state::RowState;
@@ -24,7 +23,7 @@ type Checked<T> = Result<T, (RowState, &'static str)>;
 pub(super) struct Starts<'a> {
     app: &'a App,
     order: &'a Order,
-    guard: &'a Guard,
+    pub guard: &'a Guard,
     /// Permits for messages in progress.
     sends: &'a SharedMemory,
     /// Held by the message that waits for a permit. The others hold none while it reads users again.
@@ -43,18 +42,18 @@ impl<'a> Starts<'a> {
         Self { app, order, guard, sends, turn: Mutex::default(), users: Mutex::new(users) }
     }
 
-    /// Cancelled when no other message may start.
-    pub fn halt(&self) -> &CancellationToken {
-        self.guard.halt()
-    }
-
-    /// Waits for the permit of a message. None when no other message may start.
-    pub async fn reserve(&self, message: usize, channel: Channel) -> Option<Checked<Reservation>> {
+    /// Waits for the permit of a message. None when it may no longer start ([`Guard::closed`]).
+    pub async fn reserve(
+        &self,
+        message: usize,
+        channel: Channel,
+        is_in_progress: bool,
+    ) -> Option<Checked<Reservation>> {
         let workspace = Holder::Workspace(self.order.workspace_id);
         let _turn = self.turn.lock().await;
         let permit = tokio::select! {
             biased;
-            () = self.halt().cancelled() => return None,
+            () = self.guard.closed(is_in_progress) => return None,
             permit = self.sends.reserve(workspace, SLOT_BYTES) => permit,
         };
         let mut users = self.users.lock().await;
@@ -82,7 +81,7 @@ impl<'a> Starts<'a> {
     }
 
     async fn refresh(&self, users: &mut WaitingUsers, message: usize) {
-        users.refresh(self.app, self.order.workspace_id, message, self.halt()).await;
+        users.refresh(self.app, self.order.workspace_id, message, self.guard.halt()).await;
     }
 
     fn latest(

@@ -1,5 +1,6 @@
 //! Deletes dispatches that ended long ago, with their messages.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -13,34 +14,43 @@ use kit::retry;
 use store::StoreError;
 use store::claims;
 
-/// The pause after each transaction.
+/// The pause after a full batch.
 const PAUSE: Duration = Duration::from_millis(50);
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// One pass through all workspaces.
+/// One pass: a batch of each workspace in turn, so that none waits until the many dispatches of
+/// another are deleted.
 pub async fn sweep(app: &App, shutdown: &CancellationToken) -> Result<(), StoreError> {
     let mut tx = app.store.snapshot().await?;
     let (all, now) = (workspaces::list(&mut tx).await?, claims::now(&mut tx).await?);
     drop(tx);
-    for workspace in all {
-        let before = now.saturating_sub(retention_ms(app, workspace.id).await?);
-        while !shutdown.is_cancelled() {
-            // An idle SQLite never takes the write lock for this.
-            let mut tx = app.store.snapshot().await?;
-            let dispatch = report_rows::ended_before(&mut tx, workspace.id, before).await?;
-            let Some(dispatch) = dispatch else { break };
-            drop(tx);
-            let mut is_deleted = false;
-            while !is_deleted && !shutdown.is_cancelled() {
-                let mut tx = app.store.write().await?;
-                is_deleted = report_rows::delete_dispatch(&mut tx, dispatch).await?;
-                tx.commit().await?;
-                retry::wait(PAUSE, shutdown).await;
-            }
+    let mut left: VecDeque<i32> = all.iter().map(|workspace| workspace.id).collect();
+    while let Some(workspace) = left.pop_front()
+        && !shutdown.is_cancelled()
+    {
+        if delete_batch(app, workspace, now).await? {
+            left.push_back(workspace);
+            retry::wait(PAUSE, shutdown).await;
         }
     }
     Ok(())
+}
+
+/// Deletes some of a workspace's dispatches; returns whether others may be left.
+async fn delete_batch(app: &App, workspace: i32, now: i64) -> Result<bool, StoreError> {
+    let before = now.saturating_sub(retention_ms(app, workspace).await?);
+    // An idle SQLite never takes the write lock for this.
+    let mut tx = app.store.snapshot().await?;
+    let ended = report_rows::ended_before(&mut tx, workspace, before).await?;
+    drop(tx);
+    if ended.is_empty() {
+        return Ok(false);
+    }
+    let mut tx = app.store.write().await?;
+    let are_deleted = report_rows::delete_dispatches(&mut tx, &ended).await?;
+    tx.commit().await?;
+    Ok(!are_deleted || ended.len() >= report_rows::MAX_DISPATCHES)
 }
 
 /// How long a workspace's messages are kept: at least as long as its frequency capping and its

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::batch::compute;
 use super::error::DispatchError;
 use super::guard::PAUSE;
 use super::recipient::{check_again, unreadable_profile};
@@ -102,11 +101,11 @@ impl WaitingUsers {
             find_users(&mut store.snapshot().await?, workspace, &ids, For::Reading).await
         };
         let stored = within_timeout(reading, halt.cancelled()).await?;
-        compute(app, move || {
+        let computing = app.compute(workspace, move || {
             contacts.extend(stored.into_iter().map(read_contact));
             contacts
-        })
-        .await
+        });
+        Ok(computing.await)
     }
 
     /// The user of a message, if it was read again. The error is the outcome of a message that can

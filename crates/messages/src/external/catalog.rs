@@ -11,7 +11,7 @@ use template::{Answer, Request, Stop};
 
 use super::cache::{Cache, Key};
 use super::{External, RenderError};
-use content::catalogs::{ID, known, rows};
+use content::catalogs::{ID, Type, known, rows};
 use gateway::workspaces::template_data::CatalogSelection;
 use kit::json::{Tree, TreeObject};
 use store::{ByteBudget, StoreError};
@@ -163,6 +163,8 @@ async fn read_selection(
     let Some(catalog) = known::find(app, external.workspace_id, &selection.catalog).await? else {
         return Ok(Vec::new());
     };
+    let is_time = |field: &str| catalog.fields.kind(field) == Some(Type::Time);
+    let selection = selection.clone().with_times(is_time);
     let (mut chosen, mut after, mut scanned) = (Vec::new(), String::new(), 0);
     loop {
         let mut tx = app.store.snapshot().await?;

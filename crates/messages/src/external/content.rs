@@ -23,6 +23,8 @@ use crate::channels;
 use gateway::workspaces::Channel;
 use gateway::workspaces::template_data::{ConnectedContent, ContentCredential};
 use kit::json::{self, Tree, TreeObject};
+use runtime::app::queue::held_by;
+use runtime::fairness::Holder;
 use runtime::outbound::{self, HttpResponse, RequestError, ResponseBody};
 
 /// Time limit of a request, including reading the response.
@@ -364,8 +366,8 @@ async fn fetch(
         return Failure::temporary(text, Some(pause)).into();
     }
     workspace.wait_for_turn(allowed.requests_per_second, external.is_urgent).await;
-    let app = external.app;
-    match app.sender.request(request, &app.clock).await {
+    let (app, holder) = (external.app, Holder::Workspace(external.workspace_id));
+    match held_by(holder, app.sender.request(request, &app.clock)).await {
         Ok(answered) => {
             let status = answered.status;
             let is_temporary = status.is_server_error()

@@ -59,7 +59,7 @@ mod tests {
         let alias = Who::Alias { label: "l".into(), name: "n".into() };
         let named = |who| Named {
             who,
-            trigger_properties: Some(TreeObject::parse(r#"{"z":1.50,"a":1}"#).unwrap()),
+            trigger_properties: Some(serde_json::from_str(r#"{"z":1.50,"a":1}"#).unwrap()),
             canvas_entry_properties: None,
             event_properties: None,
         };

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -17,7 +18,7 @@ use content::campaigns::ApiCampaigns;
 use gateway::formats::{Identifier, List, UserAlias, exactly_one};
 use gateway::workspaces::settings::Settings;
 use gateway::{ApiError, fields};
-use kit::json::TreeObject;
+use kit::json::ObjectText;
 use people::audience::Audience;
 
 /// A send of a campaign. The users are `recipients`, optionally limited to an audience; or, with
@@ -46,7 +47,7 @@ struct TriggerRecipient {
     trigger_properties: Option<Properties>,
     /// Not supported: must be absent or empty. Write attributes with `POST /users/track` first.
     #[schemars(with = "Option<Members>")]
-    attributes: Option<TreeObject>,
+    attributes: Option<Box<RawValue>>,
 }
 
 /// A scheduled send of a campaign, with users as for an immediate send.
@@ -99,19 +100,20 @@ impl TriggerRequest {
     ) -> Result<CheckedSend, ApiError> {
         let invalid = |text: String| Err(ApiError::invalid_field(text));
         let campaign = campaign(Some(&self.campaign_id), campaigns)?.map(|(id, _)| id);
-        let common = self.trigger_properties.map(|Properties(common)| common);
+        let common = self.trigger_properties.map(|Properties(common)| common.tree());
         let (mut users, mut seen) = (Vec::new(), HashSet::new());
         let recipients = self.recipients.unwrap_or_default().0;
         for (index, recipient) in recipients.into_iter().enumerate() {
-            if recipient.attributes.is_some_and(|attributes| !attributes.is_empty()) {
+            if recipient.attributes.is_some_and(|attributes| attributes.get() != "{}") {
                 return invalid(format!("recipients[{index}].attributes is not supported here"));
             }
             let user = User::from_fields(recipient.external_user_id, recipient.user_alias)
                 .map_err(|why| ApiError::invalid_field(format!("recipients[{index}] {why}")))?;
             let own = recipient.trigger_properties.map(|Properties(own)| own);
             let trigger_properties = match (&common, own) {
-                (Some(common), Some(own)) => Some(common.merged(&own)),
-                (common, own) => own.or_else(|| common.clone()),
+                (Some(common), Some(own)) => Some(ObjectText::from(&common.merged(&own.tree()))),
+                (Some(common), None) => Some(ObjectText::from(common)),
+                (None, own) => own,
             };
             let named = Named { trigger_properties, ..user.into() };
             if seen.insert(named.who.clone()) {

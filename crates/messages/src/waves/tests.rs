@@ -167,6 +167,22 @@ fn slightly_late_waves_are_sent_at_once() {
 }
 
 #[test]
+fn users_of_a_wave_that_is_not_sent_are_too_late_for_the_next() {
+    let when = wall(Timing::Local, "2026-11-21T10:00:00");
+    let now = ms("2026-11-21T04:20:00Z");
+    let mut first = step(when, now - MINUTE, Progress::default(), now, HOUR);
+    let (at_ms, missed) = (first.wave.unwrap().at_ms, first.missed.len());
+    first.miss_wave();
+    assert_eq!((first.wave, first.missed.len()), (None, missed + 1));
+    let expected = Progress { reached: Some(at_ms), missed: Some(at_ms) };
+    assert_eq!(first.progress, expected);
+    let second = step(when, now - MINUTE, first.progress, now + 20 * MINUTE, HOUR).wave.unwrap();
+    for (zone, is_timely) in [("Asia/Kathmandu", false), ("Asia/Kolkata", true)] {
+        assert_eq!(is_in(&second, &user(Some(zone)), None, &TimeZone::UTC), is_timely, "{zone}");
+    }
+}
+
+#[test]
 fn an_instant_has_one_wave() {
     let when = When { timing: Timing::Instant, time: 1_000 * HOUR };
     let at = |now| step(when, 0, Progress::default(), now, HOUR);

@@ -4,6 +4,7 @@ use regex::{Regex, RegexBuilder};
 use serde_json::{Number, Value};
 
 use kit::clock::parse_time;
+use kit::json::as_whole_number;
 
 /// A comparison and its operand.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,7 +139,7 @@ impl OperandKind {
             }
             (Self::Number, Some(Value::Number(number))) => Ok(Operand::Number(number.clone())),
             (Self::Days, Some(Value::Number(number))) => {
-                let days = number.as_u64().and_then(|days| u32::try_from(days).ok());
+                let days = as_whole_number(number).and_then(|days| u32::try_from(days).ok());
                 return days.map(|days| Ok(Operand::Days(days)));
             }
             (Self::Boolean, Some(Value::Bool(boolean))) => Ok(Operand::Boolean(*boolean)),

@@ -9,12 +9,12 @@ use uuid::Uuid;
 
 use super::condition::compile;
 use super::document::Fields;
-use super::number::compare;
 use super::{Audience, Comparison, Condition, Operand};
 use crate::users::Recipient;
 use crate::users::activity::Activity;
 use crate::users::recipient::Subscription;
 use kit::clock::parse_time;
+use kit::json::compare_numbers;
 
 /// Maximum bytes of a text that a pattern can match; a longer text never matches. The time of a
 /// match grows with the text and the pattern.
@@ -277,7 +277,7 @@ impl Check {
                 elements.iter().any(|element| is_equal(wanted, element))
             }
             Self::Number(has_order, than) => {
-                value.as_number().is_some_and(|number| has_order(compare(number, than)))
+                value.as_number().is_some_and(|number| has_order(compare_numbers(number, than)))
             }
             Self::Time(ordering, than) => time(value).is_some_and(|at| at.cmp(than) == *ordering),
             Self::Days { is_past, ordering, than } => time(value).is_some_and(|at| {
@@ -307,7 +307,7 @@ fn time(value: &Value) -> Option<i64> {
 /// field. Values of different types are never equal.
 fn is_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => compare(a, b).is_eq(),
+        (Value::Number(a), Value::Number(b)) => compare_numbers(a, b).is_eq(),
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal(a, b))
         }

@@ -74,6 +74,14 @@ fn comparisons_accept_only_their_types() {
 }
 
 #[test]
+fn days_are_whole_numbers_in_any_notation() {
+    let comparison = "less_than_x_days_ago";
+    let read = Audience::read(&leaf(comparison, json!(7.0))).unwrap();
+    assert_eq!(read.to_json(), leaf(comparison, json!(7)));
+    assert!(Audience::read(&leaf(comparison, json!(7.5))).is_err());
+}
+
+#[test]
 fn errors_name_the_path() {
     let inside = |node: Value| json!({ "AND": [leaf("exists", Value::Null), { "OR": [node] }] });
     let two = json!({ "AND": [leaf("exists", Value::Null)], "OR": [leaf("exists", Value::Null)] });

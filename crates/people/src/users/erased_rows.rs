@@ -6,11 +6,13 @@ use log::message_ids::ID_RETENTION_MS;
 use runtime::topics;
 use store::{StoreError, Tx, execute, fetch_listed, on};
 
-/// A name with which a user can be created again.
+/// A name with which a user can be created again, or listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
     ExternalId,
     Email,
+    /// The [key](super::profile::Alias::key) of an alias. Schedules can list users by it.
+    Alias,
 }
 
 /// The stored record of an erased name: a hash, so that the name is not readable.
@@ -18,6 +20,7 @@ pub fn name_hash(name: Name, value: &str) -> [u8; 32] {
     let kind = match name {
         Name::ExternalId => 1,
         Name::Email => 2,
+        Name::Alias => 3,
     };
     Sha256::new().chain_update([kind]).chain_update(value).finalize().into()
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::ControlFlow;
 
 use uuid::Uuid;
 
@@ -9,7 +10,8 @@ use crate::users::activity::{Activity, ActivityError};
 use crate::users::erased_rows::{self, Name, name_hash};
 use crate::users::profile::{Field, Profile};
 use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
-use crate::users::{activity_rows, merged_rows, opt_outs, record, service_id};
+use crate::users::selector::first_ids;
+use crate::users::{activity_rows, email_owners, merged_rows, opt_outs, record, service_id};
 use gateway::workspaces::Workspace;
 use kit::clock::Clock;
 use kit::retry::Retry;
@@ -64,17 +66,13 @@ pub enum FindError {
     )]
     Unknown(String),
     #[error(
-        "{} users have this identifier; use one of these service_ids: {}", .0.len(), texts(.0)
+        "{} users have this identifier; use one of these service_ids: {}", .0.len(), first_ids(.0)
     )]
     Several(Vec<Uuid>),
     #[error("{0}: {1}")]
     Activity(Uuid, ActivityError),
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-fn texts(ids: &[Uuid]) -> String {
-    ids.iter().map(Uuid::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl Retry for FindError {
@@ -168,9 +166,10 @@ pub async fn remove(
     }
 }
 
-/// Like [`remove`], for a user who was not merged into another one: also deletes the ids of users
-/// who were merged into this one, and the record that the address is unsubscribed, unless another
-/// user with the address is. Returns all ids of the user: other domains may have data of each.
+/// Like [`remove`], for a user who was not merged into another one: also records the erasure of the
+/// user's aliases, and deletes the ids of users who were merged into this one. Deletes the record
+/// that the address is unsubscribed, unless another user with the address is. Returns all ids of
+/// the user: other domains may have data of each.
 pub async fn erase(
     tx: &mut Tx,
     workspace: i32,
@@ -183,6 +182,9 @@ pub async fn erase(
     let emails: Vec<&str> = emails.map(|(_, email)| email.as_ref()).collect();
     opt_outs::erase(tx, workspace, &emails, erased_at).await?;
     let Some(user) = user else { return Ok(Vec::new()) };
+    for alias in Profile::parse(&user.doc).unwrap_or_default().aliases() {
+        erased_rows::add(tx, workspace, name_hash(Name::Alias, &alias.key()), erased_at).await?;
+    }
     let mut ids = merged_rows::delete_merged(tx, workspace, user.service_id).await?;
     ids.push(user.service_id);
     Ok(ids)
@@ -260,13 +262,17 @@ async fn find(
     }
     if users.is_empty() {
         let email = id.to_lowercase();
-        let hinted = rows::find_emails(tx, workspace, &[&email]).await?;
-        users = rows::find_users(tx, workspace, &hinted, purpose).await?;
+        let mut holders: Vec<Uuid> = Vec::new();
+        let visit = |user: StoredUser| {
+            holders.push(user.service_id);
+            ControlFlow::Continue(())
+        };
+        email_owners::for_each_holder(tx, workspace, &[&email], visit).await?;
+        if holders.len() > 1 {
+            return Err(FindError::Several(holders));
+        }
+        users = rows::find_users(tx, workspace, &holders, purpose).await?;
         users.retain(|user| user.email.as_ref() == Some(&email));
     }
-    match users.len() {
-        0 => Err(FindError::NotFound(id.to_owned())),
-        1 => users.pop().ok_or_else(|| FindError::NotFound(id.to_owned())),
-        _ => Err(FindError::Several(users.iter().map(|user| user.service_id).collect())),
-    }
+    users.pop().ok_or_else(|| FindError::NotFound(id.to_owned()))
 }

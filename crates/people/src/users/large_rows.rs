@@ -20,16 +20,38 @@ pub async fn lock_users(
     ids: &[Uuid],
     budget: &mut ByteBudget,
 ) -> Result<Vec<StoredUser>, StoreError> {
+    let (mut users, large) = lock_small(tx, workspace, ids, budget).await?;
+    users.extend(read_large(tx, workspace, &large, budget).await?);
+    Ok(users)
+}
+
+/// The same without the users whose documents are large: returns their ids.
+pub async fn lock_small(
+    tx: &mut Tx,
+    workspace: i32,
+    ids: &[Uuid],
+    budget: &mut ByteBudget,
+) -> Result<(Vec<StoredUser>, Vec<Uuid>), StoreError> {
     let mut users = rows::find_users(tx, workspace, ids, For::WritingSmall).await?;
     budget.take(users.iter().map(|user| user.doc.len()).sum())?;
     let large = users.extract_if(.., |user| user.doc.is_empty());
     let large: Vec<Uuid> = large.map(|user| user.service_id).collect();
-    if !large.is_empty() {
-        budget.take(total_bytes(tx, Large::Documents, workspace, &large).await?)?;
-        // They are locked, so they have not changed since the query.
-        users.extend(rows::find_users(tx, workspace, &large, For::Reading).await?);
+    Ok((users, large))
+}
+
+/// The users that [`lock_small`] omitted, as long as there is room for their documents.
+pub async fn read_large(
+    tx: &mut Tx,
+    workspace: i32,
+    large: &[Uuid],
+    budget: &mut ByteBudget,
+) -> Result<Vec<StoredUser>, StoreError> {
+    if large.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(users)
+    budget.take(total_bytes(tx, Large::Documents, workspace, large).await?)?;
+    // They are locked, so they have not changed since the query.
+    rows::find_users(tx, workspace, large, For::Reading).await
 }
 
 /// Adds the large activity that was omitted, as long as there is room for all of it.

@@ -21,6 +21,7 @@ impl Name {
         match self {
             Self::ExternalId => Kind::ExternalId as i16,
             Self::Email => EMAIL,
+            Self::Alias => Kind::Alias as i16,
         }
     }
 }

@@ -86,13 +86,15 @@ pub async fn find(
 
 /// The error if several users have an address or a number.
 pub fn several(field: &str, ids: &[Uuid]) -> ApiError {
+    let (users, first_ids) = (ids.len(), first_ids(ids));
+    ApiError::Invalid(format!("{users} users have this {field}. Use a service_id: {first_ids}"))
+}
+
+/// The first ids, for an error.
+pub(super) fn first_ids(ids: &[Uuid]) -> String {
     let texts: Vec<String> = ids.iter().take(NAMED_USERS).map(Uuid::to_string).collect();
     let more = if ids.len() > NAMED_USERS { ", …" } else { "" };
-    ApiError::Invalid(format!(
-        "{} users have this {field}. Use a service_id: {}{more}",
-        ids.len(),
-        texts.join(", ")
-    ))
+    texts.join(", ") + more
 }
 
 /// Renames the workspace's other name for `service_id`, if it has one, in the fields of a request.

@@ -26,10 +26,16 @@ tokio::task_local! {
     static HOLDER: Holder;
 }
 
-/// Does the work of a request whose slots in the queue are this holder's. Without one, they are
-/// those of unauthenticated senders.
+/// Does work whose slots are this holder's: in the queue, and for
+/// [lookups of names](crate::outbound::address::NameLookups). Without one, they are those of
+/// unauthenticated senders.
 pub async fn held_by<T>(holder: Holder, work: impl Future<Output = T>) -> T {
     HOLDER.scope(holder, work).await
+}
+
+/// The holder of the work that this task does.
+pub fn current_holder() -> Holder {
+    HOLDER.try_with(|holder| *holder).unwrap_or(Holder::Unauthenticated)
 }
 
 impl StoreQueue {
@@ -52,8 +58,7 @@ impl StoreQueue {
         &self,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let holder = HOLDER.try_with(|holder| *holder).unwrap_or(Holder::Unauthenticated);
-        let slot = timeout(TIMEOUT, self.slots.reserve(holder, SLOT_BYTES)).await;
+        let slot = timeout(TIMEOUT, self.slots.reserve(current_holder(), SLOT_BYTES)).await;
         let Ok(_slot) = slot else {
             metrics::counter!("longshore_http_refused_total", "reason" => "store").increment(1);
             return Err(StoreError::Timeout);

@@ -7,7 +7,8 @@
 //! When the store is down, the worker waits with its partitions. A batch that fails permanently is
 //! halved until the message is found. Each part of that message is tried separately, and failing
 //! parts become a dead letter in the same transaction as the offset. A batch that is too large for
-//! a transaction, or takes too long, is also halved and split into parts.
+//! a transaction, or takes too long, is also halved and split into parts. A message that is too
+//! large even then becomes a dead letter after ten minutes.
 //!
 //! A batch that ends its process is found by the record written before the first batch of an
 //! assignment. After two recorded starts without a clean end, its messages are tried one by one,
@@ -103,6 +104,8 @@ pub struct Options {
     pub drain: Duration,
     /// The pause before the second attempt at a batch; it doubles, to 10 seconds.
     pub pause: Duration,
+    /// After which time a message that is always too large by itself becomes a dead letter.
+    pub too_large_time: Duration,
 }
 
 impl Options {
@@ -116,6 +119,7 @@ impl Options {
             },
             drain: Duration::from_secs(worker.drain_seconds),
             pause: Duration::from_millis(100),
+            too_large_time: Duration::from_secs(10 * 60),
         }
     }
 }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use url::{Host, ParseError, Url};
 
+use crate::app::queue::current_holder;
 use crate::config::Config;
+use crate::fairness::{Holder, SLOT_BYTES, SharedMemory};
 
 /// Maximum length of a callback's URL, in bytes.
 pub const MAX_URL_LENGTH: usize = 2_048;
@@ -197,41 +198,49 @@ pub struct Refused {
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let Self { allowed, lookups } = self.clone();
+        // Read here, in the task of the request: the rest may run in one of the client's own.
+        let holder = current_holder();
         Box::pin(async move {
-            let addresses = lookups.look_up(name.as_str().to_owned(), 0).await?;
+            let addresses = lookups.look_up(holder, name.as_str().to_owned(), 0).await?;
             Ok(Box::new(reachable(addresses.into_iter(), &allowed)?.into_iter()) as Addrs)
         })
     }
 }
 
 /// The permits of concurrent lookups of names. Each takes one until the name servers respond or are
-/// given up on, even if nobody waits for it any more. Cheap to clone: copies share the permits.
+/// given up on, even if nobody waits for it any more. A workspace gets at most as many as it leaves
+/// free ([`held_by`](crate::app::queue::held_by)). Cheap to clone: copies share the permits.
 #[derive(Clone, Debug)]
-pub struct NameLookups(Arc<Semaphore>);
+pub struct NameLookups(SharedMemory);
 
 impl NameLookups {
     /// For names that customers choose: half as many as there are threads.
     pub fn for_customers() -> Self {
-        Self(Arc::new(Semaphore::new(256)))
+        Self(SharedMemory::halves(256 * SLOT_BYTES))
     }
 
     /// For names that operators choose. They have their own share, so that the names that customers
     /// choose do not delay emails and sign-ins.
     pub fn for_operators() -> Self {
-        Self(Arc::new(Semaphore::new(64)))
+        Self(SharedMemory::halves(64 * SLOT_BYTES))
     }
 
     /// The addresses of a relay, which operators choose: it may be in a private network.
     pub async fn look_up_relay(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         match host.parse() {
             Ok(address) => Ok(vec![SocketAddr::new(address, port)]),
-            Err(_) => self.look_up(host.to_owned(), port).await,
+            Err(_) => self.look_up(current_holder(), host.to_owned(), port).await,
         }
     }
 
     /// Looks up a name with the system's resolver, on a thread.
-    async fn look_up(&self, name: String, port: u16) -> io::Result<Vec<SocketAddr>> {
-        let permit = self.0.clone().acquire_owned().await.map_err(io::Error::other)?;
+    async fn look_up(
+        &self,
+        holder: Holder,
+        name: String,
+        port: u16,
+    ) -> io::Result<Vec<SocketAddr>> {
+        let permit = self.0.reserve(holder, SLOT_BYTES).await;
         let addresses = spawn_blocking(move || {
             let addresses = (name.as_str(), port).to_socket_addrs();
             drop(permit);

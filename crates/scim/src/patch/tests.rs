@@ -405,6 +405,65 @@ fn identity_providers_write_their_forms() {
 }
 
 #[test]
+fn at_most_one_value_is_primary() {
+    let email = |name: &str, primary: Value| {
+        let value = format!("{name}@acme.example");
+        json!({ "value": value, "type": name, "primary": primary })
+    };
+    let all = ["emails", "phoneNumbers", "ims", "addresses", "roles", "entitlements"];
+    for name in all {
+        let value = |kind: &str| json!({ "type": kind, "primary": true });
+        let user = patched(json!([
+            { "op": "add", "path": name, "value": [value("a")] },
+            { "op": "add", "path": name, "value": [value("b")] },
+        ]));
+        let expected = json!([{ "type": "a", "primary": false }, value("b")]);
+        assert_eq!(user.unwrap()[name], expected, "{name}");
+    }
+    let former = json!([email("work", true.into()), email("home", false.into())]);
+    let switched = json!([email("work", false.into()), email("home", true.into())]);
+    let two = json!({ "op": "add", "path": "emails", "value": former });
+    let home = "emails[type eq \"home\"]";
+    let home_primary = format!("{home}.primary");
+    for operation in [
+        json!({ "op": "add", "path": home_primary, "value": "True" }),
+        json!({ "op": "replace", "path": home_primary, "value": true }),
+        json!({ "op": "add", "path": home, "value": { "primary": true } }),
+        json!({ "op": "replace", "path": home, "value": email("home", true.into()) }),
+        json!({ "op": "replace", "value": { &home_primary: "true" } }),
+        json!({ "op": "replace", "path": "emails", "value": switched }),
+    ] {
+        let user = patched(json!([two, operation])).unwrap();
+        assert_eq!(user["emails"], switched, "{operation}");
+    }
+    // A value that is primary already stays so, and other changes move nothing.
+    for operation in [
+        json!({ "op": "add", "path": "emails", "value": [email("work", "True".into())] }),
+        json!({ "op": "replace", "path": home_primary, "value": false }),
+        json!({ "op": "replace", "path": format!("{home}.type"), "value": "home" }),
+    ] {
+        let user = patched(json!([two, operation])).unwrap();
+        assert_eq!(user["emails"], former, "{operation}");
+    }
+    // A filter that no value matches describes a new value.
+    let path = "emails[type eq \"other\" and primary eq true].value";
+    let new = json!({ "op": "add", "path": path, "value": "o@acme.example" });
+    let emails = patched(json!([two, new])).unwrap()["emails"].take();
+    let primary = emails.as_array().unwrap().iter().map(|email| email["primary"] == true);
+    assert!(primary.eq([false, false, true]), "{emails}");
+
+    let both = json!([email("work", true.into()), email("home", "true".into())]);
+    for operation in [
+        json!({ "op": "add", "path": "emails", "value": both }),
+        json!({ "op": "replace", "value": { "emails": both } }),
+    ] {
+        assert_eq!(refused(operation.clone()), ScimType::InvalidValue, "{operation}");
+    }
+    let everywhere = json!({ "op": "replace", "path": "emails.primary", "value": true });
+    assert!(patched(json!([two, everywhere])).is_err());
+}
+
+#[test]
 fn an_empty_manager_is_none() {
     let manager = format!("{}:manager", schema::ENTERPRISE);
     let set =
@@ -441,6 +500,7 @@ fn stored_values_without_their_format_are_left_out() {
     let stored = json!({
         "userName": "ann", "profileUrl": "not a uri", "title": "a b",
         "emails": [{ "value": "ann", "type": "work" }, { "value": "ann@acme.example" }],
+        "roles": [{ "value": "a", "primary": true }, { "value": "b", "primary": true }],
         schema::ENTERPRISE: { "manager": { "value": "7", "$ref": "a b" } },
     });
     let Value::Object(stored) = stored else { panic!() };
@@ -448,6 +508,7 @@ fn stored_values_without_their_format_are_left_out() {
     let expected = json!({
         "userName": "ann", "title": "a b",
         "emails": [{ "type": "work" }, { "value": "ann@acme.example" }],
+        "roles": [{ "value": "a", "primary": false }, { "value": "b", "primary": true }],
         schema::ENTERPRISE: { "manager": { "value": "7" } },
     });
     assert_eq!(read, expected);

@@ -104,7 +104,29 @@ pub fn read(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Va
     check_count(values.len(), attribute.max_values, path)?;
     let values = values.into_iter().map(|value| read_single(attribute, value, path));
     let values: Vec<Value> = values.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+    if values.iter().filter(|value| is_primary(value)).count() > 1 {
+        return Err(several_primary(path));
+    }
     Ok((!values.is_empty()).then_some(Value::Array(values)))
+}
+
+/// Whether a value is the preferred one of its attribute. At most one is (RFC 7643 section 2.4).
+pub fn is_primary(value: &Value) -> bool {
+    value.get("primary").and_then(Value::as_bool) == Some(true)
+}
+
+/// The error if several values of an attribute would be primary.
+pub fn several_primary(path: &str) -> ScimError {
+    invalid(path, "at most one value may be primary")
+}
+
+/// Makes all values but the one at an index not primary (RFC 7644 section 3.5.2).
+pub fn clear_other_primary(values: &mut [Value], index: usize) {
+    for (_, value) in values.iter_mut().enumerate().filter(|(other, _)| *other != index) {
+        if is_primary(value) {
+            value["primary"] = false.into();
+        }
+    }
 }
 
 pub fn check_count(values: usize, max: usize, path: &str) -> Result<(), ScimError> {
@@ -156,7 +178,8 @@ fn read_single(
     }
 }
 
-/// Removes texts that do not have the format of their attribute.
+/// Removes texts that do not have the format of their attribute. Of several primary values, the
+/// last one stays primary, because a PATCH adds values at the end.
 pub(super) fn drop_invalid(attributes: &'static [Attribute], object: &mut Attributes) {
     object.retain(|name, value| {
         let Some(attribute) = find(attributes, name) else { return true };
@@ -170,6 +193,9 @@ pub(super) fn drop_invalid(attributes: &'static [Attribute], object: &mut Attrib
             Value::Array(values) => {
                 for object in values.iter_mut().filter_map(Value::as_object_mut) {
                     drop_invalid(members, object);
+                }
+                if let Some(last) = values.iter().rposition(is_primary) {
+                    clear_other_primary(values, last);
                 }
                 true
             }

@@ -9,6 +9,7 @@ use super::{MAX_REPORTS, stored_reason, time_of_event};
 use crate::app::App;
 use gateway::formats::{List, Time};
 use gateway::{ApiError, IdempotencyKey, JsonText, fields, idempotency};
+use kit::json::as_whole_number;
 use messages::channels::email;
 
 /// Status reports of emails.
@@ -47,14 +48,19 @@ enum Type {
 #[schemars(with = "Value", inline, extend("type" = ["string", "integer"]))]
 struct SmtpCode(String);
 
+const NO_CODE: &str = "must be a string or a whole number";
+
 impl TryFrom<Value> for SmtpCode {
     type Error = &'static str;
 
     fn try_from(code: Value) -> Result<Self, &'static str> {
         match code {
             Value::String(code) => Ok(Self(code)),
-            Value::Number(code) if code.is_i64() || code.is_u64() => Ok(Self(code.to_string())),
-            _ => Err("must be a string or a whole number"),
+            Value::Number(code) => {
+                let code = as_whole_number(&code).ok_or(NO_CODE)?;
+                Ok(Self(code.to_string()))
+            }
+            _ => Err(NO_CODE),
         }
     }
 }
@@ -156,6 +162,7 @@ mod tests {
         for (reason, code, expected) in [
             (json!("No such user"), json!(550), Some("550 No such user")),
             (json!("550 No such user"), json!("550"), Some("550 No such user")),
+            (json!("550 No such user"), json!(550.0), Some("550 No such user")),
             (json!(null), json!("5.1.1"), Some("5.1.1")),
             (json!(" "), json!(null), None),
             (json!("a\nb"), json!(null), Some("a b")),

@@ -3,7 +3,8 @@
 //! A schedule is fired in one transaction: it updates the schedule's row, starts its dispatch, and
 //! finishes its claim or offers it again for the next wave. So it is fired once, whatever fails and
 //! however many workers poll for it. A schedule that no worker could fire in time is still sent if
-//! it is less than `messages.late_minutes` late; otherwise it is missed, and reported.
+//! it is less than `messages.late_minutes` late; otherwise it is missed, and reported. The same
+//! holds for a time at which its campaign is paused or archived.
 
 use std::time::Duration;
 
@@ -11,12 +12,14 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::rows::{self, Fired};
-use super::{Schedule, State, order};
+use super::{Schedule, State, order, users};
 use crate::app::App;
+use content::campaigns;
 use kit::clock::{format_time, hours, millis};
 use kit::retry::{self, Retry};
 use messages::Timing;
 use messages::dispatch;
+use messages::order::Order;
 use messages::waves::{self, Progress, Step};
 use runtime::traces;
 use store::claims::{self, Claim, ClaimError};
@@ -25,6 +28,9 @@ use store::{StoreError, Tx};
 /// Interval between queries for missed schedules, and how long they are reported.
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 const MISSED_REPORT_PERIOD: Duration = hours(24);
+
+/// The reason for a missed moment, unless there is another one.
+const LATE: &str = "its time passed while no worker could send it";
 
 /// Why a schedule could not be fired.
 #[derive(Debug, thiserror::Error)]
@@ -62,8 +68,9 @@ struct FireOutcome {
     begun: Option<i64>,
     is_first: bool,
     now: i64,
-    /// Number of moments that were missed because no worker could send.
+    /// Number of moments that were missed, and why.
     missed: u64,
+    reason: String,
     /// Whether nothing of the schedule was or will be sent.
     is_missed: bool,
     request_id: String,
@@ -85,7 +92,7 @@ pub async fn fire(app: &App, claim: &Claim) -> Result<(), FireError> {
 }
 
 async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<FireOutcome>, FireError> {
-    let Some(schedule) = find(tx, claim).await? else {
+    let Some(mut schedule) = find(tx, claim).await? else {
         claims::finish(tx, claim).await?;
         return Ok(None);
     };
@@ -96,6 +103,10 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<FireOut
         {
             dispatch::cancel(tx, schedule.dispatch_id).await?;
         }
+        let request = app.cores.compute_here(|| users::without_users(&schedule));
+        if let Some(request) = request {
+            rows::set_request(tx, schedule.id, &request).await?;
+        }
         claims::finish(tx, claim).await?;
         return Ok(None);
     }
@@ -103,19 +114,33 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<FireOut
     let now = claims::now(tx).await?;
     let progress = Progress { reached: schedule.reached_at, missed: schedule.missed_at };
     let late_ms = millis(Duration::from_secs(60 * app.config.messages.late_minutes));
-    let step = app
+    let mut step = app
         .cores
         .compute_here(|| waves::step(schedule.when(), schedule.timed_at, progress, now, late_ms));
-    if !step.missed.is_empty()
-        && let Err(error) = order::build(tx, &schedule, now).await
-        && error.needs_newer_version()
-    {
-        // Only a newer version can read it, so this one must not mark it as missed.
-        return Err(error);
+    let without_erased = users::without_erased(app, tx, &schedule).await?;
+    if let Some(request) = &without_erased {
+        schedule.request.clone_from(request);
     }
+    let order = match order::build(tx, &schedule, now).await {
+        // A newer version may be able to read it, so this one must not mark it as missed.
+        Err(error) if step.wave.is_some() || error.needs_newer_version() => return Err(error),
+        order => order.ok(),
+    };
+    let reason = match order.as_ref().and_then(|order| order.campaign_id) {
+        Some(campaign) if step.wave.is_some() => {
+            campaigns::inactive(tx, schedule.workspace_id, campaign).await?
+        }
+        _ => None,
+    };
+    if reason.is_some() {
+        step.miss_wave();
+    }
+    let reason = reason.map_or_else(|| LATE.to_owned(), |state| format!("the campaign is {state}"));
     let begins = step.wave.is_some();
     let sent_at = schedule.sent_at.or(begins.then_some(now));
-    let is_missed = sent_at.is_none() && step.next_at.is_none();
+    let ends = step.next_at.is_none();
+    let is_missed = sent_at.is_none() && ends;
+    let without_users = || app.cores.compute_here(|| users::without_users(&schedule));
     let fired = Fired {
         state: match (sent_at, is_missed) {
             (_, true) => State::Missed,
@@ -124,13 +149,14 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<FireOut
         },
         progress: step.progress,
         sent_at,
-        ended_at: step.next_at.is_none().then_some(now),
-        error: is_missed.then_some("its time passed while no worker could send it"),
+        ended_at: ends.then_some(now),
+        error: is_missed.then_some(reason.as_str()),
+        request: ends.then(without_users).flatten().or(without_erased),
     };
     if !rows::store_fired(tx, &schedule, &fired).await? {
         return Err(ClaimError::Lost.into());
     }
-    send(tx, &schedule, &step, now).await?;
+    send(tx, &schedule, &step, order.as_ref()).await?;
     claims::finish(tx, claim).await?;
     if let Some(next_at) = step.next_at {
         // Offered again, so that the next wave starts with all attempts.
@@ -145,6 +171,7 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<FireOut
         is_first: schedule.sent_at.is_none(),
         now,
         missed: missed as u64,
+        reason,
         is_missed,
         request_id: schedule.request_id,
     }))
@@ -158,19 +185,24 @@ async fn find(tx: &mut Tx, claim: &Claim) -> Result<Option<Schedule>, StoreError
 }
 
 /// Adds a step to the dispatch.
-async fn send(tx: &mut Tx, schedule: &Schedule, step: &Step, now: i64) -> Result<(), FireError> {
-    let Some(wave) = step.wave else {
-        if step.next_at.is_none() && schedule.sent_at.is_some() {
-            dispatch::end_waves(tx, schedule.dispatch_id).await?;
+async fn send(
+    tx: &mut Tx,
+    schedule: &Schedule,
+    step: &Step,
+    order: Option<&Order>,
+) -> Result<(), StoreError> {
+    match (step.wave, order) {
+        (Some(_), Some(order)) if schedule.timing == Timing::Instant => {
+            dispatch::begin(tx, order).await
         }
-        return Ok(());
-    };
-    let order = order::build(tx, schedule, now).await?;
-    match schedule.timing {
-        Timing::Instant => dispatch::begin(tx, &order).await?,
-        _ => dispatch::add_wave(tx, schedule.dispatch_id, &order, wave).await?,
+        (Some(wave), Some(order)) => {
+            dispatch::add_wave(tx, schedule.dispatch_id, order, wave).await
+        }
+        _ if step.next_at.is_none() && schedule.sent_at.is_some() => {
+            dispatch::end_waves(tx, schedule.dispatch_id).await
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 impl FireOutcome {
@@ -187,11 +219,10 @@ impl FireOutcome {
         if missed > 0 {
             metrics::counter!("longshore_schedules_fired_total", "outcome" => "missed")
                 .increment(missed);
-            let now = format_time(self.now);
+            let (now, reason) = (format_time(self.now), self.reason);
             tracing::error!(
-                %schedule, request_id, missed, now,
-                "schedule partly missed: some of its times passed more than messages.late_minutes \
-                 ago"
+                %schedule, request_id, missed, now, reason,
+                "schedule missed some of its times"
             );
         }
         if self.is_missed {
@@ -218,6 +249,7 @@ pub async fn give_up(
             sent_at: schedule.sent_at,
             ended_at: Some(now),
             error: Some(&reason),
+            request: app.cores.compute_here(|| users::without_users(schedule)),
         };
         rows::store_fired(&mut tx, schedule, &fired).await?;
         if is_begun {

@@ -53,7 +53,7 @@ async fn build_from_canvas(
         ignores_capping: false,
         canvas_entry_properties: target
             .canvas_entry_properties
-            .map(|Properties(properties)| properties),
+            .map(|Properties(properties)| properties.tree()),
         trigger_properties: None,
         accepted_at: now,
         request_id: schedule.request_id.clone(),
@@ -62,7 +62,7 @@ async fn build_from_canvas(
 
 #[cfg(test)]
 mod tests {
-    use kit::json::TreeObject;
+    use kit::json::ObjectText;
     use serde_json::{Value, json};
 
     use super::*;
@@ -88,8 +88,9 @@ mod tests {
             "canvas_entry_properties": { "c": 3 },
         }));
         let named = target.users().unwrap();
-        let properties =
-            |name: &str, n: i64| Some(TreeObject::parse(&json!({ name: n }).to_string()).unwrap());
+        let properties = |name: &str, n: i64| {
+            Some(serde_json::from_value::<ObjectText>(json!({ name: n })).unwrap())
+        };
         let [ann, other] = named.as_slice() else { panic!("{named:?}") };
         assert_eq!(ann.who, Who::ExternalId("ann".into()));
         assert_eq!(ann.trigger_properties, properties("a", 1));

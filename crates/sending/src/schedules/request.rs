@@ -4,10 +4,11 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::users::removed_id;
 use gateway::formats::{Identifier, List, UserAlias, exactly_one};
 use gateway::{ApiError, Code, fields};
 use messages::When;
-use messages::order::Named;
+use messages::order::{Named, Who};
 use messages::recipient::{IDENTIFIER_FIELDS, MAX_USERS, Members, Properties, User};
 use messages::when::ScheduleObject;
 use people::audience::Audience;
@@ -127,6 +128,26 @@ impl Target {
         });
         users.collect()
     }
+
+    /// The listed users without their properties, of a stored request.
+    pub(super) fn identifiers(&self) -> Vec<Who> {
+        let recipients = self.recipients.iter().flat_map(|recipients| &recipients.0);
+        recipients.filter_map(|recipient| recipient.user().ok()).map(Who::from).collect()
+    }
+
+    /// Removes users with their properties ([`super::users`]).
+    pub(super) fn remove_users(&mut self, is_selected: impl Fn(&Who) -> bool) {
+        for recipient in self.recipients.iter_mut().flat_map(|recipients| &mut recipients.0) {
+            if recipient.user().is_ok_and(|user| is_selected(&Who::from(user))) {
+                *recipient = Recipient {
+                    external_user_id: Some(Identifier(removed_id())),
+                    user_alias: None,
+                    trigger_properties: None,
+                    canvas_entry_properties: None,
+                };
+            }
+        }
+    }
 }
 
 /// The conditions that [`Target::check`] checks.
@@ -153,8 +174,12 @@ fn recipients_or_broadcast(schema: &mut Schema) {
 }
 
 impl Recipient {
+    fn user(&self) -> Result<User, String> {
+        User::from_fields(self.external_user_id.clone(), self.user_alias.clone())
+    }
+
     fn named(&self) -> Result<Named, String> {
-        let user = User::from_fields(self.external_user_id.clone(), self.user_alias.clone())?;
+        let user = self.user()?;
         let properties = |properties: &Option<Properties>| {
             properties.clone().map(|Properties(properties)| properties)
         };

@@ -2,11 +2,12 @@
 
 use uuid::Uuid;
 
-use super::{Filter, Schedule, State};
+use super::{Filter, Position, Schedule, State};
 use messages::When;
 use messages::dispatch::shown_state;
 use messages::waves::Progress;
-use store::{StoreError, Tx, execute, on};
+use store::retention::OldRows;
+use store::{StoreError, Tx, execute, old_rows, on};
 
 macro_rules! select {
     ($rest:expr) => {
@@ -114,13 +115,46 @@ pub(super) async fn lock_item(
     Ok(on!(tx, c => sqlx::query_as(sql).bind(workspace).bind(item).fetch_optional(c).await?))
 }
 
-/// Cancels a locked schedule.
-pub(super) async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
+/// When schedules of all workspaces were created and ended, after a position in the order of their
+/// creation. Without their requests, which can have megabytes.
+pub(super) async fn ends_after(
+    tx: &mut Tx,
+    (created_at, id): Position,
+    limit: i64,
+) -> Result<Vec<(Uuid, i64, Option<i64>)>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT id, created_at, ended_at FROM schedules WHERE (created_at, id) > ($1, $2)
+         ORDER BY created_at, id LIMIT $3",
+    )
+    .bind(created_at).bind(id).bind(limit).fetch_all(c).await?))
+}
+
+/// Cancels a locked schedule; `request` replaces its request, if it is set.
+pub(super) async fn cancel(
+    tx: &mut Tx,
+    id: Uuid,
+    request: Option<&str>,
+    now: i64,
+) -> Result<(), StoreError> {
     execute!(
         tx,
-        sqlx::query("UPDATE schedules SET state = 'cancelled', ended_at = $2 WHERE id = $1")
-            .bind(id)
-            .bind(now)
+        sqlx::query(
+            "UPDATE schedules SET state = 'cancelled', ended_at = $2,
+                                  request = COALESCE($3, request)
+             WHERE id = $1",
+        )
+        .bind(id)
+        .bind(now)
+        .bind(request)
+    );
+    Ok(())
+}
+
+/// Replaces the request of a locked schedule.
+pub(super) async fn set_request(tx: &mut Tx, id: Uuid, request: &str) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE schedules SET request = $2 WHERE id = $1").bind(id).bind(request)
     );
     Ok(())
 }
@@ -156,6 +190,8 @@ pub(super) struct Fired<'a> {
     pub sent_at: Option<i64>,
     pub ended_at: Option<i64>,
     pub error: Option<&'a str>,
+    /// Replaces the request, if it is set.
+    pub request: Option<String>,
 }
 
 /// Writes the changes; returns whether the schedule was unchanged since it was read.
@@ -168,7 +204,7 @@ pub(super) async fn store_fired(
         tx,
         sqlx::query(
             "UPDATE schedules SET state = $3, reached_at = $4, missed_at = $5, sent_at = $6,
-                                  ended_at = $7, error = $8
+                                  ended_at = $7, error = $8, request = COALESCE($9, request)
              WHERE id = $1 AND state = $2 AND ended_at IS NULL",
         )
         .bind(schedule.id)
@@ -179,6 +215,7 @@ pub(super) async fn store_fired(
         .bind(fired.sent_at)
         .bind(fired.ended_at)
         .bind(fired.error)
+        .bind(fired.request.as_deref())
     );
     Ok(written == 1)
 }
@@ -192,7 +229,7 @@ pub(super) async fn missed_since(tx: &mut Tx, since: i64) -> Result<i64, StoreEr
 }
 
 /// Cancels unfinished schedules of Canvases that no longer exist. Leaves their claims: the next
-/// worker finds the schedule cancelled.
+/// worker finds the schedule cancelled. Leaves their users to the next sweep.
 pub async fn cancel_orphans(tx: &mut Tx, workspace: i32, now: i64) -> Result<(), StoreError> {
     execute!(
         tx,
@@ -208,3 +245,8 @@ pub async fn cancel_orphans(tx: &mut Tx, workspace: i32, now: i64) -> Result<(),
     );
     Ok(())
 }
+
+/// Schedules that ended before a time. They were also created before it, which selects a range of
+/// an index.
+pub(super) const OLD_SCHEDULES: OldRows =
+    old_rows!("schedules", "created_at < $1 AND ended_at < $1", 1_000);

@@ -22,7 +22,7 @@ use gateway::workspaces::to_json;
 use gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes};
 use kit::clock::hours;
 use kit::fail_point;
-use kit::json::TreeObject;
+use kit::json::ObjectText;
 use store::StoreError;
 
 const PERMISSION: &str = "transactional.send";
@@ -161,7 +161,6 @@ async fn send(
     let campaign = campaigns::by_id(&mut turn.tx, workspace, campaign_id).await?;
     check(campaign.as_ref())?;
     let recipient = to_json(&request.recipient);
-    let trigger_properties = request.trigger_properties.as_ref().map(TreeObject::to_json);
     let new = rows::New {
         dispatch_id,
         workspace_id: workspace,
@@ -169,7 +168,7 @@ async fn send(
         external_send_id: request.external_send_id.as_deref(),
         recipient: &recipient,
         attributes: request.attributes.as_deref(),
-        trigger_properties: trigger_properties.as_deref(),
+        trigger_properties: request.trigger_properties.as_ref().map(ObjectText::as_str),
         request_id: &caller.request_id,
         received_at,
         enqueued_at: app.clock.now_ms().max(received_at),

@@ -2,10 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use gateway::formats::{Identifier, UserAlias, exactly_one};
 use gateway::{ApiError, fields};
-use kit::json::TreeObject;
+use kit::json::ObjectText;
 use messages::recipient::{IDENTIFIER_FIELDS, Members, Properties, User};
 use tracking::formats::RecipientAttributes;
 use tracking::immediate;
@@ -56,14 +57,14 @@ struct Recipient {
     external_user_id: Option<Identifier>,
     user_alias: Option<UserAlias>,
     #[schemars(with = "Option<RecipientAttributes>")]
-    attributes: Option<TreeObject>,
+    attributes: Option<Box<RawValue>>,
 }
 
 /// A checked request.
 #[derive(Debug)]
 pub struct Request {
     pub external_send_id: Option<String>,
-    pub trigger_properties: Option<TreeObject>,
+    pub trigger_properties: Option<ObjectText>,
     pub recipient: User,
     /// The attributes, in the form for [`immediate`].
     pub attributes: Option<String>,
@@ -78,7 +79,7 @@ impl Request {
         let user = User::from_fields(external_user_id, user_alias)
             .map_err(|why| ApiError::invalid_field(format!("recipient {why}")))?;
         let attributes = attributes.map(|attributes| {
-            immediate::check(workspace, &user.identifier(), &attributes, received_at)
+            immediate::check(workspace, &user.identifier(), attributes.get(), received_at)
                 .map_err(|why| ApiError::invalid_field(format!("recipient.attributes: {why}")))
         });
         Ok(Self {
@@ -116,7 +117,7 @@ mod tests {
         let request = request.unwrap();
         assert_eq!(request.external_send_id.as_deref(), Some(r"aZ09-_+\/="));
         let properties = request.trigger_properties.unwrap();
-        assert_eq!(properties.to_json(), r#"{"order":{"total":5}}"#);
+        assert_eq!(properties.as_str(), r#"{"order":{"total":5}}"#);
         assert_eq!(request.recipient, User::ExternalUserId(Identifier("ann".into())));
         assert!(request.attributes.unwrap().contains(r#"{"first_name":"Ann"}"#));
         let alias = json!({ "alias_name": "a", "alias_label": "l" });

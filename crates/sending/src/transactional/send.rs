@@ -251,6 +251,9 @@ impl TransactionalSender {
         };
         let campaign = campaign.as_ref().filter(|campaign| campaign.kind == Kind::Transactional);
         let Some(campaign) = campaign else { return EmailOutcome::aborted(NO_CAMPAIGN) };
+        if let Some(state) = campaign.inactive() {
+            return EmailOutcome::aborted(format!("Campaign is {state}"));
+        }
         let content = match self.contents.get(email.workspace_id, campaign, settings) {
             Ok(content) => content,
             Err(why) => {

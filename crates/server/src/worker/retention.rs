@@ -26,7 +26,7 @@ use messages::dispatch;
 use runtime::audit;
 use runtime::engine::batches::dead_letters;
 use runtime::history;
-use sending::transactional;
+use sending::{schedules, transactional};
 use store::StoreError;
 
 /// Work on old rows of one domain, which defines how long they are kept.
@@ -37,7 +37,7 @@ struct Sweep {
     pass: for<'a> fn(&'a App, &'a CancellationToken) -> BoxFuture<'a, Result<(), StoreError>>,
 }
 
-const SWEEPS: [Sweep; 8] = [
+const SWEEPS: [Sweep; 9] = [
     Sweep {
         role: Role::Ingest,
         every: Duration::from_secs(3_600),
@@ -67,6 +67,12 @@ const SWEEPS: [Sweep; 8] = [
         every: Duration::from_secs(600),
         failed: "cannot delete old dispatches; retrying",
         pass: |app, stop| Box::pin(dispatch::sweep::sweep(app, stop)),
+    },
+    Sweep {
+        role: Role::Messages,
+        every: Duration::from_secs(3_600),
+        failed: "cannot delete old schedules and users of waiting ones; retrying",
+        pass: |app, stop| Box::pin(schedules::sweep::sweep(app, stop)),
     },
     Sweep {
         role: Role::Messages,

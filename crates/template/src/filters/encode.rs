@@ -6,7 +6,6 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
 use kit::json::{Tree, check_readable};
-use url::form_urlencoded;
 
 use super::super::Stop;
 use super::super::budget::RenderBudget;
@@ -108,13 +107,14 @@ pub fn strip_html<'a>(
     })
 }
 
-/// Encodes as in a form: a space becomes a plus.
+/// Encodes for a query: a space becomes a plus, and everything else except letters, digits and
+/// `-._~` is escaped.
 pub fn url_encode<'a>(
     budget: &mut RenderBudget,
     input: Value<'a>,
     _: &[Value<'a>],
 ) -> FilterResult<'a> {
-    changed(budget, &input, 3, |text| form_urlencoded::byte_serialize(text.as_bytes()).collect())
+    changed(budget, &input, 3, |text| percent_encoded(text, b"-._~ ").replace(' ', "+"))
 }
 
 /// Encodes for a path or a query: everything except letters, digits and `-._~`.

@@ -43,7 +43,7 @@ pub fn date<'a>(
         return Err(Stop::Failed(format!("a date format can have at most {MAX_FORMAT} bytes")));
     }
     let Some(time) = read(&input, budget.now) else { return Ok(input.clone()) };
-    let text = time.format(&checked(&format, &time)).unwrap_or_default();
+    let Some(text) = time.format(&checked(&format, &time)) else { return Ok(input.clone()) };
     budget.make(text.len())?;
     Ok(Value::from_text(text))
 }
@@ -77,7 +77,8 @@ fn read(value: &Value<'_>, now: i64) -> Option<Moment> {
         other => match other.as_text()?.trim() {
             text if text.len() > MAX_TIME => None,
             text if text.eq_ignore_ascii_case("now") || text.eq_ignore_ascii_case("today") => now(),
-            text if text.len() > 8 && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            // Liquid reads any number of digits so; to ISO 8601, eight are a date.
+            text if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
                 at(SignedDuration::from_secs(text.parse().ok()?))
             }
             text => written(text).or_else(|| in_words(text, now()?.date())),
@@ -110,25 +111,32 @@ fn midnight_before(text: &str) -> Option<String> {
     Some(format!("{}00{rest}", &text[..hour]))
 }
 
-/// The format with unknown and too wide directives as plain text, with combined directives
-/// expanded, and with the texts of those that need an instant.
+/// The format with unknown and too wide directives, and those with several flags, as plain text;
+/// with combined directives expanded, and with the texts of those that need an instant.
 fn checked(format: &str, time: &Moment) -> String {
-    const DIRECTIVES: &str = "%AaBbCdDeFGgHhIjklMmnNPpRrSTtUuVWwYyz";
+    const DIRECTIVES: &str = "%AaBbCdDeFGgHhIjklMmnNPpRSTtUuVWwYyz";
     let mut out = String::with_capacity(format.len());
     let mut rest = format;
     while let Some((text, after)) = rest.split_once('%') {
         out.push_str(text);
-        let length = after.bytes().take_while(|byte| b"-_0^#:".contains(byte)).count();
-        let digits = after[length..].bytes().take_while(u8::is_ascii_digit).count();
-        let modifiers = &after[..length + digits];
-        let width = after[length..][..digits].parse::<u8>();
-        let is_narrow = digits == 0 || width.is_ok_and(|width| width <= MAX_WIDTH);
-        let directive = after[length + digits..].chars().next();
+        let (flags, width) = after.split_at(span(after, b"-_0^#"));
+        let (width, colons) = width.split_at(span(width, b"0123456789"));
+        let colons = &colons[..span(colons, b":")];
+        let modifiers = &after[..flags.len() + width.len() + colons.len()];
+        let is_narrow =
+            width.is_empty() || width.parse::<u8>().is_ok_and(|width| width <= MAX_WIDTH);
+        let directive = after[modifiers.len()..].chars().next();
+        // The formatter reads one flag, then the width. Colons are only for offsets.
+        let flag = &flags[..flags.len().min(1)];
+        let is_readable = flags.bytes().all(|byte| flag.as_bytes() == [byte])
+            && (colons.is_empty() || directive == Some('z') && width.is_empty())
+            && colons.len() <= 3;
         match directive {
             Some('L') if is_narrow => out.push_str("%3f"),
             Some('Q') if is_narrow => out.push_str(&time.since_epoch().as_millis().to_string()),
             Some('s') if is_narrow => out.push_str(&time.since_epoch().as_secs().to_string()),
             Some('c') if is_narrow => out.push_str("%a %b %e %H:%M:%S %Y"),
+            Some('r') if is_narrow => out.push_str("%I:%M:%S %p"),
             Some('x') if is_narrow => out.push_str("%m/%d/%y"),
             Some('X') if is_narrow => out.push_str("%H:%M:%S"),
             Some('v') if is_narrow => out.push_str("%e-%^b-%Y"),
@@ -138,9 +146,9 @@ fn checked(format: &str, time: &Moment) -> String {
                 out.push_str(" %Y");
             }
             Some('Z') if is_narrow => out.push_str(&time.zone_name()),
-            Some(directive) if is_narrow && length <= 2 && DIRECTIVES.contains(directive) => {
+            Some(directive) if is_narrow && is_readable && DIRECTIVES.contains(directive) => {
                 out.push('%');
-                out.push_str(modifiers);
+                [flag, width, colons].into_iter().for_each(|part| out.push_str(part));
                 out.push(directive);
             }
             directive => {
@@ -153,4 +161,9 @@ fn checked(format: &str, time: &Moment) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// The number of bytes at the beginning of a text that are among these.
+fn span(text: &str, bytes: &[u8]) -> usize {
+    text.bytes().take_while(|byte| bytes.contains(byte)).count()
 }

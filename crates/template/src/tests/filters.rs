@@ -160,6 +160,7 @@ fn encodings() {
         ("{{ '<p>a<b>b</b><script>x</script><!-- c --><style>y</style>d<' | strip_html }}", "abd<"),
         ("{{ '<SCRIPT>x' | strip_html }}{{ 'a > b' | strip_html }}", "xa > b"),
         ("{{ 'a b&é' | url_encode }} {{ 'a+b%26%C3%A9%' | url_decode }}", "a+b%26%C3%A9 a b&é%"),
+        ("{{ '*~-._+/' | url_encode }}", "%2A~-._%2B%2F"),
         (
             "{{ 'a b&/é' | url_param_escape }} {{ 'https://x/a b' | url_escape }}",
             "a%20b%26%2F%C3%A9 https://x/a%20b",
@@ -242,7 +243,8 @@ fn times() {
     check(&[
         ("{{ 'now' | date: '%Y-%m-%dT%H:%M:%S.%LZ' }}", "2026-11-21T08:05:07.250Z"),
         ("{{ 'today' | date: '%a %A %b %B %e %j' }}", "Sat Saturday Nov November 21 325"),
-        ("{{ 0 | date: '%F %T' }} {{ '86400' | date: '%F' }}", "1970-01-01 00:00:00 86400"),
+        ("{{ 0 | date: '%F %T' }} {{ '86400' | date: '%F' }}", "1970-01-01 00:00:00 1970-01-02"),
+        ("{{ '20261121' | date: '%F' }} {{ '0' | date: '%Y' }}", "1970-08-23 1970"),
         ("{{ '1795248307' | date: '%F' }}", "2026-11-21"),
         ("{{ ${dob} | date: '%d.%m.%y %-d/%-m' }}", "17.05.90 17/5"),
         ("{{ '2026-11-21T08:05:00+05:30' | date: '%H:%M %z' }}", "08:05 +0530"),
@@ -309,6 +311,10 @@ fn directives_of_times() {
         ("{{ 'now' | time_zone: 'Europe/Oslo' }}", "2026-11-21 09:05:07 +0100"),
         ("{{ 'now' | time_zone: 'Europe/Oslo' | slice: 0, 4 }}", "2026"),
         ("{{ 'now' | date: '%%%b' }}", "%Nov"),
+        ("{{ '2026-11-21T17:02:43Z' | date: '%r|%I %p' }}", "05:02:43 PM|05 PM"),
+        ("{{ 'now' | date: '%^B %-d %_m %^_B %-_d %--d %00d' }}", "NOVEMBER 21 11 %^_B %-_d 21 21"),
+        ("{{ 'now' | date: '%:z %::z %:::z' }}", "+00:00 +00:00:00 +00"),
+        ("{{ 'now' | date: '%::::z %:Y %5:z' }}", "%::::z %:Y %5:z"),
         ("{{ '9999-12-31' | date: '%A %d.%m.%Y %j %V %G' }}", "Friday 31.12.9999 365 52 9999"),
         (
             "{{ '9999-12-31T23:59:59.999Z' | date: '%F %T.%L %Z %z %s %Q' }}",

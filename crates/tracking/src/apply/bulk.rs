@@ -94,7 +94,8 @@ impl<'a> BulkUpdate<'a> {
             })
             .collect();
         let identifiers = ingest.cores.compute_here(|| IdentifierSet::from_objects(&objects));
-        let users = UserSet::look_up(tx, workspace.id, &identifiers, &ingest.ids, budget).await?;
+        let (ids, cores) = (&ingest.ids, &ingest.cores);
+        let users = UserSet::look_up(tx, workspace.id, &identifiers, ids, cores, budget).await?;
         let now = claims::now(tx).await?;
         let actions = Vec::with_capacity(objects.len());
         Ok(Self { ingest, tx, workspace, rules, batches, objects, users, now, actions, tally })
@@ -104,10 +105,8 @@ impl<'a> BulkUpdate<'a> {
     pub fn change_profiles(&mut self) -> Result<(), ApplyError> {
         for (index, received) in self.objects.iter().enumerate() {
             let ReceivedObject { object, received_at } = *received;
-            if let Object::Attributes(attributes) = object {
-                // First, because it needs no user: it also applies if no user has the address.
-                self.users.apply_email_state_by_address(attributes, received_at, self.now)?;
-            }
+            // First, because it needs no user: it also applies if no user has the address.
+            self.users.apply_email_state_by_address(received, self.now)?;
             let user = match self.users.find_or_create(object, received_at) {
                 Ok(user) => user,
                 Err(reason) => {
@@ -224,7 +223,7 @@ impl<'a> BulkUpdate<'a> {
         triggered: TriggeredOrders,
     ) -> Result<(), ApplyError> {
         let Self { ingest, tx, workspace, users, actions, tally, .. } = self;
-        tally.users_created += users.write(tx, activity).await?;
+        tally.users_created += users.write(tx, &ingest.cores, activity).await?;
         for order in &triggered.orders {
             dispatch::begin(tx, order).await?;
         }

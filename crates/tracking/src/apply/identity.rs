@@ -25,7 +25,7 @@ use people::users::identifier::{Identifier, UserAlias};
 use people::users::profile::{Alias, Field, MAX_BYTES, Profile};
 use people::users::rows::{self, For, Kind, StoredUser};
 use people::users::service_id::{self, Generator};
-use people::users::{find, keys, merged_rows, name_locks, token_rows};
+use people::users::{email_owners, find, keys, merged_rows, name_locks, token_rows};
 use store::{StoreError, Tx};
 
 /// Removes the data of users of a workspace.
@@ -413,17 +413,12 @@ impl Identities<'_> {
         purpose: For,
     ) -> Result<Option<StoredUser>, ApplyError> {
         let email = compared(email);
-        let hinted = rows::find_emails(self.tx, self.workspace, &[&email]).await?;
-        let has_email =
-            |user: &StoredUser| user.email.as_deref() == Some(&email) && user.external_id.is_none();
-        let users = rows::find_users(self.tx, self.workspace, &hinted, For::ReadingKeys).await?;
-        let users = users.into_iter().filter(has_email);
-        let Some(last) = users.max_by_key(|user| (user.attributes_at, user.service_id)) else {
-            return Ok(None);
-        };
-        // Reads only this document, because many users may have the email.
+        let has_no_id = |user: &StoredUser| user.external_id.is_none();
+        let mut owners = email_owners::find(self.tx, self.workspace, &[&email], has_no_id).await?;
+        let Some(last) = owners.remove(email.as_ref()) else { return Ok(None) };
         let user = rows::find_users(self.tx, self.workspace, &[last.service_id], purpose).await?;
-        match user.into_iter().next().filter(has_email) {
+        let has_email = |user: &StoredUser| user.email.as_deref() == Some(&email);
+        match user.into_iter().next().filter(|user| has_email(user) && has_no_id(user)) {
             Some(user) => Ok(Some(user)),
             None => Err(ApplyError::Changed),
         }

@@ -13,7 +13,6 @@ use uuid::Uuid;
 use super::bulk::{Action, UserAction};
 use super::campaign_rules::{CampaignRules, Triggered};
 use super::user_set::UserSet;
-use kit::json::TreeObject;
 use messages::order::{Kind, Named, Order, SubscriptionState, Target, Who};
 use people::audience::has_properties;
 
@@ -143,7 +142,7 @@ fn order(campaign: &Triggered, starts: &[Start<'_>], context: OrderContext<'_>) 
         who: Who::ServiceId(*user),
         trigger_properties: None,
         canvas_entry_properties: None,
-        event_properties: properties.and_then(|json| TreeObject::parse(json).ok()),
+        event_properties: properties.and_then(|json| serde_json::from_str(json).ok()),
     };
     Order {
         // A new id each time: a transaction that was not committed leaves nothing.
@@ -190,7 +189,7 @@ mod tests {
         let user = |named: &Named| match named.who {
             Who::ServiceId(id) => {
                 let properties = named.event_properties.as_ref();
-                (id, properties.map(|all| serde_json::from_str(&all.to_json()).unwrap()))
+                (id, properties.map(|all| serde_json::from_str(all.as_str()).unwrap()))
             }
             _ => panic!("{named:?}"),
         };

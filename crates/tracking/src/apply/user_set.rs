@@ -5,6 +5,10 @@
 //! Of several profiles with an email, the one with an external id that was written last counts; if
 //! two were written in the same millisecond, the newer one.
 //!
+//! Any number of users may have one email. Of those that no object changes, only the one that the
+//! email identifies is here. A state of emails that is set by address applies to all of them, so
+//! the others are changed page by page while they are locked.
+//!
 //! Only an external id is unique: two partitions that create profiles with one email at the same
 //! moment create two, and the rule above decides between them from then on.
 
@@ -12,19 +16,22 @@ mod addresses;
 mod look_up;
 mod tokens;
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use uuid::Uuid;
 
-use self::addresses::{AddressChange, write_opt_outs};
+use self::addresses::{AddressChange, Reach};
 use super::super::message::{Attributes, Object};
 use super::ApplyError;
 use super::draft::{Draft, TooLarge};
-use super::identifier_set::{compared, registered_tokens};
+use super::identifier_set::{AddressState, compared, registered_tokens};
 use super::opt_outs::OptOuts;
 use super::tally::Dropped;
 use kit::clock::format_time;
+use kit::compute::Cores;
 use people::users::consent::Consent;
+use people::users::email_owners::Rank;
 use people::users::erased_rows::Name;
 use people::users::identifier::Identifier;
 use people::users::profile::{Alias, Field, Profile};
@@ -80,12 +87,17 @@ pub struct UserSet<'a> {
     by_id: HashMap<Uuid, UserIndex>,
     external_ids: HashMap<&'a str, ExternalIdOwner>,
     aliases: HashMap<(&'a str, &'a str), UserIndex>,
-    /// The users who have, or had, an email.
-    emails: HashMap<String, Vec<UserIndex>>,
+    /// The users who have an email.
+    emails: HashMap<String, BTreeSet<Rank>>,
     /// Emails with which users may be created.
     locked_emails: HashSet<String>,
-    /// Users who may have an email that identifies users.
-    hinted: Vec<Uuid>,
+    /// The locked users, and those that do not exist.
+    locked: HashSet<Uuid>,
+    /// The states of emails that objects set by address, in their order.
+    address_states: HashMap<Cow<'a, str>, Vec<AddressState>>,
+    /// The effects of these states on the users that no other object changes, by address, in the
+    /// order of the objects.
+    reaches: HashMap<String, VecDeque<Reach>>,
     /// The unsubscribed ones among the emails that users may get.
     opt_outs: OptOuts,
     /// When the user with an identifier was erased.
@@ -121,21 +133,31 @@ impl<'a> UserSet<'a> {
     /// Sets the row of a user that has an index.
     fn set_row(&mut self, user: StoredUser) {
         let Some(index) = self.by_id.get(&user.service_id).copied() else { return };
-        self.index_email(index, user.email.as_deref());
+        self.unindex_email(index);
         let entry = &mut self.users[index.0];
         if let Some(found) = &mut entry.found {
             found.email.clone_from(&user.email);
             found.attributes_at = user.attributes_at;
         }
         entry.user = user;
+        self.index_email(index);
     }
 
-    fn index_email(&mut self, user: UserIndex, email: Option<&str>) {
-        if let Some(email) = email {
-            let users = self.emails.entry(email.to_owned()).or_default();
-            if !users.contains(&user) {
-                users.push(user);
-            }
+    /// Adds a user to those who have the user's email.
+    fn index_email(&mut self, index: UserIndex) {
+        let user = &self.users[index.0].user;
+        if let Some(email) = &user.email {
+            self.emails.entry(email.clone()).or_default().insert(Rank::new(user));
+        }
+    }
+
+    /// Removes a user whose row will change from those who have the user's email.
+    fn unindex_email(&mut self, index: UserIndex) {
+        let user = &self.users[index.0].user;
+        if let Some(email) = &user.email
+            && let Some(users) = self.emails.get_mut(email)
+        {
+            users.remove(&Rank::new(user));
         }
     }
 
@@ -236,12 +258,8 @@ impl<'a> UserSet<'a> {
     }
 
     fn owner_of_email(&self, email: &str) -> Option<UserIndex> {
-        let users = self.emails.get(email).into_iter().flatten().copied();
-        let has_email = |user: &UserIndex| self.users[user.0].user.email.as_deref() == Some(email);
-        users.filter(has_email).max_by_key(|user| {
-            let user = &self.users[user.0].user;
-            (user.external_id.is_some(), user.attributes_at, user.service_id)
-        })
+        let owner = self.emails.get(email)?.last()?;
+        self.by_id.get(&owner.service_id).copied()
     }
 
     fn create(
@@ -278,7 +296,7 @@ impl<'a> UserSet<'a> {
         let index = UserIndex(self.users.len());
         self.by_id.insert(service_id, index);
         self.users.push(UserEntry { user, found: None, draft: Some(Draft::new(profile)) });
-        self.index_email(index, email.as_deref());
+        self.index_email(index);
         index
     }
 
@@ -305,21 +323,20 @@ impl<'a> UserSet<'a> {
         }
         let pieces = draft.pieces() - pieces;
         self.budget.take(pieces * PIECE)?;
-        let UserEntry { user, draft, .. } = &mut self.users[index.0];
-        let changed = changed.map_err(|why| ApplyError::Profile(user.service_id, why))?;
-        let former = user.email.clone();
+        let changed = changed.map_err(|why| ApplyError::Profile(self.service_id(index), why))?;
+        let former = self.users[index.0].user.email.clone();
         if changed.is_ok() {
+            self.unindex_email(index);
+            let UserEntry { user, draft, .. } = &mut self.users[index.0];
             user.attributes_at = user.attributes_at.max(received_at);
+            if writes(Field::Email) {
+                let email = draft.as_ref().and_then(|draft| draft.text(Field::Email));
+                user.email = email.map(|email| compared(&email).into_owned());
+            }
+            self.index_email(index);
         }
-        if changed.is_ok() && writes(Field::Email) {
-            let email = draft.as_ref().and_then(|draft| draft.text(Field::Email));
-            user.email = email.map(|email| compared(&email).into_owned());
-        }
-        let email = user.email.clone();
-        if email != former {
-            self.index_email(index, email.as_deref());
-        }
-        let (sets_address, sets_state) = (email != former, writes(Field::EmailSubscribe));
+        let sets_address = self.users[index.0].user.email != former;
+        let sets_state = writes(Field::EmailSubscribe);
         if sets_address || sets_state {
             self.meet_address(index, AddressChange { sets_address, sets_state }, decided_at)?;
         }
@@ -374,6 +391,7 @@ impl<'a> UserSet<'a> {
     pub async fn write(
         mut self,
         tx: &mut Tx,
+        cores: &Cores,
         activity: Vec<(UserIndex, Vec<u8>)>,
     ) -> Result<u64, ApplyError> {
         let users = (0..self.users.len()).map(UserIndex);
@@ -382,6 +400,7 @@ impl<'a> UserSet<'a> {
         for (user, key) in new.iter().zip(keys::allocate_keys(tx, &ids).await?) {
             self.users[user.0].user.key = key;
         }
+        self.locked.extend(ids);
         let mut activity: Vec<(i64, Uuid, Vec<u8>)> = activity
             .into_iter()
             .map(|(user, body)| {
@@ -394,7 +413,7 @@ impl<'a> UserSet<'a> {
         let (mut emails, mut former_emails) = (Vec::new(), Vec::new());
         let tokens = std::mem::take(&mut self.tokens);
         let mut users: Vec<StoredUser> = Vec::new();
-        for entry in self.users {
+        for entry in std::mem::take(&mut self.users) {
             let Some((user, former)) = entry.changed() else { continue };
             if user.email != former {
                 emails.extend(user.email.clone().map(|email| (email, user.service_id)));
@@ -409,8 +428,7 @@ impl<'a> UserSet<'a> {
         rows::add_emails(tx, self.workspace, &emails).await?;
         rows::put_users(tx, self.workspace, &users).await?;
         let new_emails: Vec<&str> = emails.iter().map(|(email, _)| email.as_str()).collect();
-        let known = self.by_id.keys().chain(&self.hinted).copied().collect();
-        write_opt_outs(tx, self.workspace, &self.opt_outs, &new_emails, &known).await?;
+        self.write_opt_outs(tx, cores, &new_emails).await?;
         activity_rows::put_activity(tx, self.workspace, &activity).await?;
         tokens.write(tx, self.workspace).await?;
         Ok(new.len() as u64)

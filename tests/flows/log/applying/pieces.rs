@@ -6,7 +6,11 @@ use serde_json::json;
 
 use super::*;
 
-on_both!(only_the_failing_parts_of_a_message_are_buried, oversized_batches_are_split,);
+on_both!(
+    only_the_failing_parts_of_a_message_are_buried,
+    oversized_batches_are_split,
+    a_message_that_stays_too_large_is_buried,
+);
 
 /// Retries a dead letter, with an entry in the audit log.
 pub async fn retry_buried(
@@ -74,6 +78,27 @@ async fn oversized_batches_are_split(test_log: TestLog) {
     assert!(applied.contains_key("0/c"), "a message by itself is done in parts: {applied:?}");
     running.stop().await;
     assert!(buried(&store).await.is_empty());
+    log.close().await;
+}
+
+async fn a_message_that_stays_too_large_is_buried(test_log: TestLog) {
+    let installation = prepared(test_log).await;
+    let (store, log) = installation.open().await;
+    let mut messages = tracked(0, 0, 6);
+    messages[2] = tracking(0, "large");
+    log.append(messages).await.unwrap();
+    let handler = Tally::default();
+    let running = Running::start(&installation.test_log.config, handler.clone()).await;
+    let applied = until_applied(&store, 5).await;
+    assert!(!applied.contains_key("0/large"), "{applied:?}");
+    eventually("the offset is at the end", async || next(&store, 0).await == 6).await;
+    let letters = buried(&store).await;
+    let positions: Vec<i64> = letters.iter().map(|letter| letter.position).collect();
+    assert_eq!(positions, [2]);
+    handler.healed.store(true, Ordering::SeqCst);
+    retry_buried(&store, &handler, letters[0].id).await.unwrap();
+    until_applied(&store, 6).await;
+    running.stop().await;
     log.close().await;
 }
 

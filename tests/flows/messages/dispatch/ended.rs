@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use longshore::dispatches::{self, Filter};
-use longshore::messages::dispatch::{self, OutcomeFilter, State};
+use longshore::engine::batches::Handler as _;
+use longshore::messages::dispatch::{self, OrderHandler, OutcomeFilter, State};
 use longshore::messages::order::{Order, PastRecipients, Target};
 use serde_json::{Value, json};
 use store::Store;
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::DAY_MS;
-use super::world::{World, external, named, to_users};
+use super::world::{SEGMENT, World, external, named, segment, to_users};
 use crate::support::eventually;
 use crate::support::receiver::ScriptedResponse;
 use crate::support::stores::{on_both_stores, on_pool};
@@ -24,7 +25,11 @@ on_both_stores!(World =>
     messages_of_parts_without_a_worker_are_marked_when_their_send_is_cancelled,
     outcomes_of_a_newer_release_are_listed,
     a_send_fails_if_its_declarations_are_gone,
+    accepted_sends_of_inactive_campaigns_fail,
+    sends_to_segments_are_recorded_however_they_end,
     old_sends_are_deleted,
+    many_small_sends_are_deleted_together,
+    two_workers_delete_old_sends,
 );
 
 async fn a_send_is_cancelled(world: World) {
@@ -214,6 +219,67 @@ async fn a_send_fails_if_its_declarations_are_gone(world: World) {
     world.close().await;
 }
 
+async fn accepted_sends_of_inactive_campaigns_fail(world: World) {
+    world.create_users(2).await;
+    let begin = async |order: &Order| {
+        let mut tx = world.installation.app.store.write().await.unwrap();
+        OrderHandler.apply(&mut tx, &vec![order.clone()]).await.unwrap();
+        tx.commit().await.unwrap();
+    };
+    for state in ["paused", "archived"] {
+        world.apply(|file| file["campaigns"][0][state] = true.into()).await;
+        let users = to_users(vec![named(external("u0"), "")]);
+        for (order, kind) in
+            [(world.campaign(), "all"), (Order { target: users, ..world.campaign() }, "users")]
+        {
+            begin(&order).await;
+            let listed = world.shown(&order).await;
+            assert_eq!(listed.state, State::Failed, "{listed:?}");
+            assert_eq!(listed.audience.kind, kind, "{listed:?}");
+            assert!(listed.note.as_deref().unwrap_or_default().contains(state), "{listed:?}");
+        }
+        // A send without the campaign begins.
+        let other = world.order();
+        begin(&other).await;
+        world.ends(&other, State::Done).await;
+    }
+    world.apply(|_| {}).await;
+    let order = world.campaign();
+    begin(&order).await;
+    assert_eq!(world.ends(&order, State::Done).await.messages.sent, 2);
+    assert_eq!(world.received().len(), 6);
+    world.close().await;
+}
+
+async fn sends_to_segments_are_recorded_however_they_end(world: World) {
+    // One of them is in the segment.
+    world.create_users(2).await;
+    let responds = CancellationToken::new();
+    world.receiver.script([ScriptedResponse::Held(responds.clone())]);
+    let target = || Target { segment_id: segment(), ..Target::default() };
+    let cancelled = Order { target: target(), ..world.order() };
+    world.begin(&cancelled).await;
+    world.receiver.wait_for(1).await;
+    cancel(&world.installation.app.store, &cancelled).await;
+    let records = world.records().await;
+    let [record] = records.as_slice() else { panic!("{records:?}") };
+    assert_eq!((&record["state"], &record["results"]["sent"]), (&json!("cancelled"), &json!(0)));
+    // The message in flight is accepted after the cancellation.
+    responds.cancel();
+    world.ends(&cancelled, State::Cancelled).await;
+    let failed = Order { campaign_id: Some(Uuid::new_v4()), target: target(), ..world.order() };
+    world.begin(&failed).await;
+    world.ends(&failed, State::Failed).await;
+    let records = world.records().await;
+    let ended: Vec<Value> = records
+        .iter()
+        .map(|record| json!([record["state"], record["segment_id"], record["results"]["sent"]]))
+        .collect();
+    let expected = [json!(["failed", SEGMENT, 0]), json!(["cancelled", SEGMENT, 1])];
+    assert_eq!(ended, expected);
+    world.close().await;
+}
+
 async fn old_sends_are_deleted(mut world: World) {
     world.create_users(12).await;
     let order = world.campaign();
@@ -255,4 +321,90 @@ async fn old_sends_are_deleted(mut world: World) {
     assert_eq!(world.receipts(world.service_id("u0").await).await.unwrap(), 0);
     assert_eq!(world.statistics().await[0]["sent"], 12);
     world.installation.app.log.close().await;
+}
+
+/// One at a time, with a pause after each, takes more than a minute.
+async fn many_small_sends_are_deleted_together(mut world: World) {
+    world.rest().await;
+    add_old_sends(&world, 8).await;
+    world.sweep_all().await;
+    world.installation.app.log.close().await;
+}
+
+async fn two_workers_delete_old_sends(mut world: World) {
+    world.rest().await;
+    // One batch has more messages than a transaction deletes.
+    add_old_sends(&world, 12).await;
+    match &world.installation.app.store {
+        // It has one writer.
+        Store::Sqlite { .. } => {
+            tokio::join!(world.sweep_all(), world.sweep_all());
+        }
+        Store::Postgres { pool, .. } => {
+            // As the other worker, it deletes one of the messages of each dispatch.
+            let mut other = pool.begin().await.unwrap();
+            let delete = "DELETE FROM messages WHERE channel = 'c1'";
+            sqlx::query(delete).execute(&mut *other).await.unwrap();
+            let committing = async {
+                let waiting = "SELECT count(*) FROM pg_stat_activity
+                               WHERE datname = current_database() AND wait_event_type = 'Lock'";
+                eventually("the sweep waits for these messages", || async {
+                    sqlx::query_scalar::<_, i64>(waiting).fetch_one(pool).await.unwrap() == 1
+                })
+                .await;
+                other.commit().await.unwrap();
+            };
+            tokio::join!(world.sweep_all(), committing);
+        }
+    }
+    world.installation.app.log.close().await;
+}
+
+/// Adds 700 sends that ended long ago, each with this number of messages.
+async fn add_old_sends(world: &World, messages: usize) {
+    let app = &world.installation.app;
+    let id = match &app.store {
+        Store::Sqlite { .. } => "randomblob(16)",
+        Store::Postgres { .. } => "gen_random_uuid()",
+    };
+    let workspace = world.installation.workspace;
+    let numbers = |count: usize| {
+        format!(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
+        )
+    };
+    let (dispatches, messages) = (numbers(700), numbers(messages));
+    for sql in [
+        format!(
+            "INSERT INTO dispatches (id, workspace_id, kind, state, order_json, is_whole,
+                                     request_id, accepted_at, finished_at)
+             {dispatches}
+             SELECT {id}, {workspace}, 'send', 'done', '{{}}', TRUE, 'old', 0, i FROM n"
+        ),
+        format!(
+            "INSERT INTO messages (workspace_id, service_id, dispatch_id, channel, part, state,
+                                   created_at)
+             {messages} SELECT workspace_id, id, id, 'c' || i, 1, 'sent', 0 FROM dispatches, n"
+        ),
+        "INSERT INTO console_log (dispatch_id, workspace_id, at, record)
+         SELECT id, workspace_id, 0, '{}' FROM dispatches"
+            .to_owned(),
+    ] {
+        let sql = sqlx::AssertSqlSafe(sql);
+        on_pool!(&app.store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
+    }
+}
+
+impl World {
+    /// Deletes old sends; nothing of any send is left.
+    async fn sweep_all(&self) {
+        let (app, stop) = (&self.installation.app, CancellationToken::new());
+        let sweeping = dispatch::sweep::sweep(app, &stop);
+        timeout(Duration::from_secs(30), sweeping).await.expect("it ends in time").unwrap();
+        let left = "SELECT (SELECT count(*) FROM dispatches) + (SELECT count(*) FROM messages)
+                         + (SELECT count(*) FROM console_log)";
+        let left: i64 =
+            on_pool!(&app.store, pool => sqlx::query_scalar(left).fetch_one(pool).await.unwrap());
+        assert_eq!(left, 0);
+    }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
-use kit::json::TreeObject;
 use longshore::dispatches::{self, DispatchSummary};
 use longshore::messages::dispatch;
 use longshore::messages::dispatch::state::State;
@@ -96,6 +95,19 @@ impl World {
         };
         world.work();
         world
+    }
+
+    /// Applies the workspace file with a change.
+    pub async fn apply(&self, change: impl FnOnce(&mut Value)) {
+        let mut file = file(&self.receiver, &self.relay);
+        change(&mut file);
+        self.installation.apply(&file.to_string(), false).await;
+    }
+
+    /// The records of the developer console, the latest first.
+    pub async fn records(&self) -> Vec<Value> {
+        let lines = self.installation.printed(&["console-log", "--json"]).await;
+        lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     pub fn work(&mut self) {
@@ -233,10 +245,9 @@ impl World {
 }
 
 pub fn named(who: Who, word: &str) -> Named {
-    let properties = TreeObject::parse(&json!({ "word": word }).to_string()).unwrap();
     Named {
         who,
-        trigger_properties: Some(properties),
+        trigger_properties: serde_json::from_value(json!({ "word": word })).unwrap(),
         canvas_entry_properties: None,
         event_properties: None,
     }

@@ -301,8 +301,8 @@ async fn hostile_bodies_do_no_harm(world: World) {
         (nested(40), "an audience can nest at most 32 levels"),
         (format!(r#"{{"messages":{}"#, "[".repeat(100_000)), "not valid JSON"),
         (
-            format!(r#"{{"external_user_ids":[{}1]}}"#, "1,".repeat(20_000)),
-            "more than 20000 values",
+            format!(r#"{{"external_user_ids":[{}1]}}"#, "1,".repeat(30_000)),
+            "more than 30000 values",
         ),
         (format!(r#"{{"external_user_ids":[{}1]}}"#, "1,".repeat(10_000)), "at most 50 elements"),
         (r#"{"$serde_json::private::RawValue":"{}"}"#.into(), "has a field named"),

@@ -35,7 +35,7 @@ const ERASED: [&str; 5] = [
 ];
 
 /// What an erasure does not delete, and why.
-const KEPT: [(&str, &str); 5] = [
+const KEPT: [(&str, &str); 6] = [
     (
         "Files of exports",
         "Those that are written keep the user. Ask the owner of the storage to remove the user.",
@@ -43,8 +43,14 @@ const KEPT: [(&str, &str); 5] = [
     ("Backups", "They have the user until you delete them. After a restore, erase the user again."),
     ("Dead letters", "They have the user's data until you retry or discard them."),
     (
-        "A hash of the external_ids and of the email address",
-        "For 30 days, data that was received before the erasure does not create the user again.",
+        "Schedules for later",
+        "They are sent without the user. Workers remove the user from them, usually within an \
+         hour.",
+    ),
+    (
+        "A hash of the external_ids, the aliases and the email address",
+        "For 30 days, data that was received before the erasure does not create the user again. \
+         Schedules that list the user are sent without the user.",
     ),
     ("The service_id in the audit log", "It refers to nothing once the user is erased."),
 ];

@@ -28,7 +28,7 @@ use crate::users::record::{Record, RecordError};
 use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
 use crate::users::service_id::{self, Generator};
 use crate::users::tokens::{self, Registered, Registrations, Token, TokenKey};
-use crate::users::{devices, large_rows, merged_rows, optout_rows};
+use crate::users::{devices, email_owners, large_rows, merged_rows, optout_rows};
 use kit::clock::format_time;
 use store::Tx;
 
@@ -91,7 +91,7 @@ pub struct ImportedUsers<'r> {
 }
 
 impl<'r> ImportedUsers<'r> {
-    /// All users that one of the records may identify or take a push token from.
+    /// The users that one of the records may identify or take a push token from.
     pub async fn look_up(
         tx: &mut Tx,
         workspace: i32,
@@ -119,7 +119,6 @@ impl<'r> ImportedUsers<'r> {
             given.filter(|id| !known.contains(id)).collect()
         };
         ids.extend(new_rows::existing(tx, workspace, others).await?);
-        ids.extend(rows::find_emails(tx, workspace, &emails).await?);
 
         let token_keys = records.iter().flat_map(|r| r.push_tokens.iter().copied()).collect();
         let tokens = match purpose {
@@ -127,6 +126,12 @@ impl<'r> ImportedUsers<'r> {
             _ => Registrations::lock(tx, workspace, &token_keys).await?,
         };
         ids.extend(tokens.owners());
+        // Records may change the users found so far, so an address identifies one of these, or the
+        // owner among the others.
+        let known_ids: HashSet<Uuid> = ids.iter().copied().collect();
+        let is_other = |user: &StoredUser| !known_ids.contains(&user.service_id);
+        let owners = email_owners::find(tx, workspace, &emails, is_other).await?;
+        ids.extend(owners.values().map(|owner| owner.service_id));
         let addresses: Vec<&str> = records.iter().filter_map(|r| r.email.as_deref()).collect();
         let opt_outs = optout_rows::find(tx, workspace, &addresses).await?;
 
@@ -144,6 +149,14 @@ impl<'r> ImportedUsers<'r> {
         };
         for user in rows::find_users(tx, workspace, &ids, purpose).await? {
             imported.add_stored(user);
+        }
+        // The owners of addresses were not locked before.
+        for (email, owner) in &owners {
+            let index = imported.by_id.get(&owner.service_id);
+            let user = index.and_then(|index| imported.imported.get(*index));
+            if user.is_none_or(|user| user.email.as_ref() != Some(email)) {
+                return Err(ImportError::Conflict);
+            }
         }
         // After the rows are locked: a user that was not found is not merged later.
         let unknown = records.iter().filter_map(|record| record.service_id);

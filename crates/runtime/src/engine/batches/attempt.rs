@@ -25,6 +25,11 @@ const MAX_SHARED_STARTS: i32 = 2;
 /// worker may have ended for another reason.
 const MAX_ALONE_STARTS: i32 = 2;
 
+/// Number of attempts in a row after which a message that is too large by itself may become a dead
+/// letter, once [`Options::too_large_time`](super::Options) has passed. The stored position is read
+/// between them, so an unavailable database never causes that.
+const MAX_TOO_LARGE_TRIES: u32 = 5;
+
 /// The longest pause between attempts.
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
@@ -176,6 +181,7 @@ impl<H: Handler> Attempt<H> {
     /// Tries messages until they are applied, or cannot be applied together.
     async fn step(&mut self, mut piece: Range<usize>, mut mode: ApplyMode, alone: bool) -> Step {
         let mut tries = 0;
+        let (mut too_large_tries, mut too_large_since) = (0, Instant::now());
         loop {
             piece.start = piece.start.max(self.first_unapplied());
             if piece.is_empty() {
@@ -193,7 +199,19 @@ impl<H: Handler> Attempt<H> {
                 }
                 Err(Failure::TooLarge(_)) if matches!(mode, ApplyMode::Together) => {
                     mode = ApplyMode::InParts;
+                    (too_large_tries, too_large_since) = (0, Instant::now());
                     continue;
+                }
+                Err(Failure::TooLarge(text)) if matches!(mode, ApplyMode::InParts) => {
+                    too_large_tries += 1;
+                    let time = too_large_since.elapsed();
+                    if too_large_tries >= MAX_TOO_LARGE_TRIES
+                        && time >= self.shared.options.too_large_time
+                    {
+                        mode = mode.after(format!("it is too large for a transaction: {text}"));
+                        continue;
+                    }
+                    (1, text)
                 }
                 Err(Failure::Permanent(reason)) if !matches!(mode, ApplyMode::DeadLetter(_)) => {
                     mode = mode.after(reason);
@@ -208,7 +226,10 @@ impl<H: Handler> Attempt<H> {
                 }
                 Err(
                     Failure::Transient(text) | Failure::TooLarge(text) | Failure::Permanent(text),
-                ) => (1, text),
+                ) => {
+                    (too_large_tries, too_large_since) = (0, Instant::now());
+                    (1, text)
+                }
             };
             tries += pause;
             if let Some(ending) = self.wait(tries, &text).await {

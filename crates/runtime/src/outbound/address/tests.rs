@@ -1,6 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::app::queue::held_by;
+use crate::fairness::Reservation;
 
 fn config(allow: &[&str]) -> Config {
     Config {
@@ -181,13 +183,36 @@ async fn a_name_of_this_machine_is_refused_after_resolution() {
 #[tokio::test]
 async fn lookups_of_relays_are_bounded() {
     let lookups = NameLookups::for_operators();
-    let permits = lookups.0.clone().acquire_many_owned(64).await.unwrap();
+    let permits = lookups.0.reserve(Holder::Workspace(1), usize::MAX).await;
     let addresses = lookups.look_up_relay("127.0.0.1", 25).await.unwrap();
     assert_eq!(addresses, ["127.0.0.1:25".parse().unwrap()]);
     let mut addresses = std::pin::pin!(lookups.look_up_relay("localhost", 25));
     assert!(futures::poll!(&mut addresses).is_pending());
     drop(permits);
     assert!(addresses.await.unwrap().iter().all(|address| address.port() == 25));
+}
+
+#[tokio::test]
+async fn a_workspace_leaves_lookups_to_others() {
+    let (busy, other) = (Holder::Workspace(1), Holder::Workspace(2));
+    let (customers, operators) = (NameLookups::for_customers(), NameLookups::for_operators());
+    let held: Vec<Reservation> = [&customers, &operators]
+        .into_iter()
+        .flat_map(|lookups| std::iter::from_fn(move || lookups.0.try_reserve(busy, SLOT_BYTES)))
+        .collect();
+    assert_eq!(held.len(), 128 + 32);
+    let allowed: [IpNet; 2] = ["127.0.0.0/8", "::1/128"].map(|net| net.parse().unwrap());
+    let resolver = Resolver { allowed: allowed.into(), lookups: customers.clone() };
+    let resolve = async || resolver.resolve("localhost".parse().unwrap()).await.is_ok();
+    let mut waiting = std::pin::pin!(held_by(busy, resolve()));
+    assert!(futures::poll!(&mut waiting).is_pending());
+    assert!(held_by(other, resolve()).await);
+    assert!(resolve().await, "a sender without a key");
+    let mut relay = std::pin::pin!(held_by(busy, operators.look_up_relay("localhost", 25)));
+    assert!(futures::poll!(&mut relay).is_pending());
+    assert!(held_by(other, operators.look_up_relay("localhost", 25)).await.is_ok());
+    drop(held);
+    assert!(waiting.await && relay.await.is_ok());
 }
 
 proptest! {

@@ -1,22 +1,24 @@
 //! Combines the states of users and of their email addresses.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
-use uuid::Uuid;
-
-use super::super::super::message::Attributes;
 use super::super::ApplyError;
-use super::super::identifier_set::{IdentifierSet, compared};
+use super::super::bulk::ReceivedObject;
+use super::super::draft::Draft;
+use super::super::identifier_set::{AddressState, IdentifierSet, state_by_address};
 use super::super::opt_outs::OptOuts;
-use super::{ExternalIdOwner, UserIndex, UserSet};
+use super::{ExternalIdOwner, UserIndex, UserSet, key_order};
 use kit::clock::format_time;
+use kit::compute::Cores;
 use people::users::consent::{Consent, Topic, UNSUBSCRIBED};
 use people::users::erased_rows::Name;
 use people::users::identifier::Identifier;
 use people::users::profile::Field;
+use people::users::rows::StoredUser;
 use people::users::{optout_rows, rows};
 use store::Tx;
+use store::claims;
 
 /// What an attribute object changed.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +27,24 @@ pub(super) struct AddressChange {
     pub sets_address: bool,
     /// Whether the object set `email_subscribe`.
     pub sets_state: bool,
+}
+
+/// The effects of a state that was set by address on users who have the address.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reach {
+    /// Whether one of them is unsubscribed.
+    reached: bool,
+    /// When one of them decided otherwise later, in milliseconds since the epoch.
+    outlasted_at: Option<i64>,
+}
+
+impl Reach {
+    fn and(self, other: Self) -> Self {
+        Self {
+            reached: self.reached || other.reached,
+            outlasted_at: self.outlasted_at.max(other.outlasted_at),
+        }
+    }
 }
 
 impl<'a> UserSet<'a> {
@@ -92,68 +112,144 @@ impl<'a> UserSet<'a> {
     /// address, and to those who get it later.
     pub fn apply_email_state_by_address(
         &mut self,
-        attributes: &Attributes<'_>,
-        received_at: i64,
+        received: &ReceivedObject<'_>,
         now: i64,
     ) -> Result<(), ApplyError> {
-        let Identifier::Email(email) = &attributes.user else { return Ok(()) };
-        let name = Field::EmailSubscribe.name();
-        let Some((_, state)) = attributes.fields.0.iter().find(|(field, _)| field == name) else {
-            return Ok(());
-        };
-        let (email, at) = (compared(email), received_at.min(now));
-        let erased_at = self.erased_at(Name::Email, &email).filter(|erased| received_at <= *erased);
-        let state: Option<String> = serde_json::from_str(state.get()).unwrap_or_default();
-        let (mut reached, mut outlasted) = (false, false);
-        for index in self.emails.get(email.as_ref()).cloned().unwrap_or_default() {
-            let user = &self.users[index.0].user;
-            if user.email.as_deref() != Some(&email) || !self.exists(index) {
-                continue;
-            }
-            let draft = self.draft(index)?;
-            // A user who was created after the erasure is a different user. The time in a
-            // service_id is not compared, because it can be later than `created_at` if older
-            // requests wait in the log.
-            let created_at = draft.text(Field::CreatedAt);
-            let is_later = |at| created_at.is_some_and(|created_at| *created_at > *format_time(at));
-            if erased_at.is_some_and(is_later) {
-                continue;
-            }
-            let mut consent = draft.consent();
-            consent.decide(Topic::Email, state.as_deref(), at);
-            draft.set_consent(&consent);
-            reached |= consent.unsubscribed_at().is_some();
-            outlasted |= consent.unsubscribed_at().is_none() && consent.email_decided_at() > at;
+        let Some((email, state)) = state_by_address(received) else { return Ok(()) };
+        let erased_at = self.erasure_after(&email, &state);
+        let others = self.reaches.get_mut(email.as_ref()).and_then(VecDeque::pop_front);
+        let mut reach = others.unwrap_or_default();
+        let users = self.emails.get(email.as_ref()).into_iter().flatten();
+        let users = users.filter_map(|rank| self.by_id.get(&rank.service_id).copied());
+        let users: Vec<UserIndex> = users.filter(|user| self.exists(*user)).collect();
+        for index in users {
+            reach = reach.and(decide_by_address(self.draft(index)?, &state, erased_at, now));
         }
-        if state.as_deref() != Some(UNSUBSCRIBED) {
+        let at = state.received_at.min(now);
+        if state.state.as_deref() != Some(UNSUBSCRIBED) {
             self.opt_outs.subscribe(&email, at);
-        } else if !outlasted && (reached || erased_at.is_none()) {
+        } else if reach.outlasted_at.is_none() && (reach.reached || erased_at.is_none()) {
             // After an erasure, the address counts as unsubscribed only if another user of it is.
             self.opt_outs.unsubscribe_by_address(&email, at);
         }
         Ok(())
     }
+
+    /// Applies the states that objects set by address to locked users that no other object changes,
+    /// and writes these users.
+    pub(super) async fn decide_for_holders(
+        &mut self,
+        tx: &mut Tx,
+        cores: &Cores,
+        users: Vec<StoredUser>,
+    ) -> Result<(), ApplyError> {
+        if users.is_empty() {
+            return Ok(());
+        }
+        // After the locks: decisions that were stored before are not later.
+        let now = claims::now(tx).await?;
+        let mut changed = cores.compute_here(|| self.decided(users, now))?;
+        changed.sort_unstable_by_key(|user| key_order(&user.service_id));
+        Ok(rows::put_users(tx, self.workspace, &changed).await?)
+    }
+
+    /// The users that the states change.
+    fn decided(&mut self, users: Vec<StoredUser>, now: i64) -> Result<Vec<StoredUser>, ApplyError> {
+        let mut changed = Vec::new();
+        for user in users {
+            let Some(email) = user.email.as_deref() else { continue };
+            let Some(states) = self.address_states.get(email) else { continue };
+            let mut draft = Draft::open(&user.doc, user.attributes_at)
+                .map_err(|why| ApplyError::Profile(user.service_id, why))?;
+            for (number, state) in states.iter().enumerate() {
+                let erased_at = self.erasure_after(email, state);
+                let reach = decide_by_address(&mut draft, state, erased_at, now);
+                let reaches = self.reaches.entry(email.to_owned()).or_default();
+                if reaches.len() == number {
+                    reaches.push_back(reach);
+                } else {
+                    reaches[number] = reaches[number].and(reach);
+                }
+            }
+            let doc = draft.into_document();
+            if doc != user.doc {
+                changed.push(StoredUser { doc, ..user });
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Stores unsubscribed addresses. Another transaction may unsubscribe an address that a user
+    /// gets in this one, or the other way round: one of them waits for the other. If this one has
+    /// waited, it starts again in the first case. In the second one, it also changes the user.
+    pub(super) async fn write_opt_outs(
+        &mut self,
+        tx: &mut Tx,
+        cores: &Cores,
+        new_emails: &[&str],
+    ) -> Result<(), ApplyError> {
+        // SQLite has one writer.
+        if matches!(tx, Tx::Postgres(_)) {
+            let workspace = self.workspace;
+            optout_rows::lock(tx, workspace, new_emails, &self.opt_outs.unsubscribed()).await?;
+            let stored = optout_rows::find(tx, workspace, new_emails).await?;
+            if stored.keys().any(|email| !self.opt_outs.is_known(email)) {
+                return Err(ApplyError::Changed);
+            }
+            self.decide_for_new_holders(tx, cores).await?;
+        }
+        Ok(self.opt_outs.write(tx, self.workspace).await?)
+    }
+
+    /// Applies the states that objects set by address to users who got the address since it was
+    /// looked up. To start again instead would be endless if many users have the address, and
+    /// others get it all the time. The locks of the addresses are held, so there are no more.
+    async fn decide_for_new_holders(
+        &mut self,
+        tx: &mut Tx,
+        cores: &Cores,
+    ) -> Result<(), ApplyError> {
+        let decided = self.opt_outs.decided_by_address();
+        let mut users = rows::find_emails(tx, self.workspace, &decided).await?;
+        users.retain(|user| !self.locked.contains(user));
+        self.lock(tx, cores, users, &HashSet::new()).await?;
+        for (email, reaches) in std::mem::take(&mut self.reaches) {
+            let Some(states) = self.address_states.get(email.as_str()) else { continue };
+            for (AddressState { state, .. }, reach) in states.iter().zip(reaches) {
+                // As if the user got the address, and decided, after this transaction.
+                if let (Some(UNSUBSCRIBED), Some(at)) = (state.as_deref(), reach.outlasted_at) {
+                    self.opt_outs.subscribe(&email, at);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// When a user of an address was erased, if that was after the state was received.
+    fn erasure_after(&self, email: &str, state: &AddressState) -> Option<i64> {
+        self.erased_at(Name::Email, email).filter(|erased| state.received_at <= *erased)
+    }
 }
 
-/// Stores unsubscribed addresses. Another transaction may unsubscribe an address that a user gets
-/// in this one, or the other way round: one of them waits for the other, and then starts again.
-pub(super) async fn write_opt_outs(
-    tx: &mut Tx,
-    workspace: i32,
-    opt_outs: &OptOuts,
-    new_emails: &[&str],
-    known: &HashSet<Uuid>,
-) -> Result<(), ApplyError> {
-    // SQLite has one writer.
-    if matches!(tx, Tx::Postgres(_)) {
-        optout_rows::lock(tx, workspace, new_emails, &opt_outs.unsubscribed()).await?;
-        let stored = optout_rows::find(tx, workspace, new_emails).await?;
-        let users = rows::find_emails(tx, workspace, &opt_outs.decided_by_address()).await?;
-        if stored.keys().any(|email| !opt_outs.is_known(email))
-            || users.iter().any(|user| !known.contains(user))
-        {
-            return Err(ApplyError::Changed);
-        }
+/// Applies a state that was set by address to a user who has the address; returns the effect.
+fn decide_by_address(
+    draft: &mut Draft,
+    AddressState { state, received_at }: &AddressState,
+    erased_at: Option<i64>,
+    now: i64,
+) -> Reach {
+    let at = (*received_at).min(now);
+    // A user who was created after the erasure is a different user. The time in a service_id is not
+    // compared, because it can be later than `created_at` if older requests wait in the log.
+    let created_at = draft.text(Field::CreatedAt);
+    let is_later = |at| created_at.is_some_and(|created_at| *created_at > *format_time(at));
+    if erased_at.is_some_and(is_later) {
+        return Reach::default();
     }
-    Ok(opt_outs.write(tx, workspace).await?)
+    let mut consent = draft.consent();
+    consent.decide(Topic::Email, state.as_deref(), at);
+    draft.set_consent(&consent);
+    let reached = consent.unsubscribed_at().is_some();
+    let decided_at = consent.email_decided_at();
+    Reach { reached, outlasted_at: (!reached && decided_at > at).then_some(decided_at) }
 }

@@ -2,30 +2,41 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 
 use uuid::Uuid;
 
 use super::super::ApplyError;
 use super::super::identifier_set::IdentifierSet;
 use super::super::opt_outs::OptOuts;
-use super::{ExternalIdOwner, UserSet};
+use super::{ExternalIdOwner, UserIndex, UserSet, key_order};
+use kit::compute::Cores;
 use kit::fail_point;
 use people::users::erased_rows::{self, Name, name_hash};
 use people::users::profile::Alias;
-use people::users::rows::{self, For, Kind};
+use people::users::rows::{self, Kind, StoredUser};
 use people::users::service_id::Generator;
 use people::users::tokens::Registrations;
-use people::users::{large_rows, merged_rows, name_locks};
+use people::users::{email_owners, large_rows, merged_rows, name_locks};
 use store::{ByteBudget, Tx};
+
+/// Users who are locked together.
+const PAGE: usize = 2_000;
+
+/// Users with large profiles who are changed together if objects only set the state of their
+/// address.
+const LARGE_PAGE: usize = 20;
 
 impl<'a> UserSet<'a> {
     /// Looks up the users that objects may identify, locks the profiles that they may change, and
-    /// creates users for unknown external ids.
+    /// creates users for unknown external ids. Applies states that objects set by address to the
+    /// users that no other object changes.
     pub async fn look_up(
         tx: &mut Tx,
         workspace: i32,
         identifier_set: &IdentifierSet<'a>,
         ids: &'a Generator,
+        cores: &Cores,
         budget: &'a mut ByteBudget,
     ) -> Result<Self, ApplyError> {
         let mut user_set = Self {
@@ -38,7 +49,9 @@ impl<'a> UserSet<'a> {
             aliases: HashMap::new(),
             emails: HashMap::new(),
             locked_emails: HashSet::new(),
-            hinted: Vec::new(),
+            locked: HashSet::new(),
+            address_states: identifier_set.address_states.clone(),
+            reaches: HashMap::new(),
             opt_outs: OptOuts::default(),
             erased: HashMap::new(),
             tokens: Registrations::default(),
@@ -55,10 +68,17 @@ impl<'a> UserSet<'a> {
             user_set.by_id.insert(*id, index);
             changed.extend(usage.changes.then_some(present));
         }
-        user_set.look_up_emails(tx, identifier_set, &mut changed).await?;
+        let owners = user_set.look_up_emails(tx, identifier_set, &mut changed).await?;
         user_set.look_up_tokens(tx, identifier_set, &mut changed).await?;
         fail_point!("tracking::named");
-        user_set.open(tx, &changed).await?;
+        user_set.open(tx, cores, changed).await?;
+        // The owners of emails were not locked before.
+        let lost = |(email, owner): &(String, UserIndex)| {
+            user_set.users[owner.0].user.email.as_ref() != Some(email)
+        };
+        if owners.iter().any(lost) {
+            return Err(ApplyError::Changed);
+        }
         user_set.look_up_opt_outs(tx, identifier_set).await?;
         Ok(user_set)
     }
@@ -197,55 +217,106 @@ impl<'a> UserSet<'a> {
         Ok(())
     }
 
+    /// Looks up the users that emails identify. Returns each email that identifies a user, with
+    /// this user.
     async fn look_up_emails(
         &mut self,
         tx: &mut Tx,
         identifier_set: &IdentifierSet<'a>,
         changed: &mut Vec<Uuid>,
-    ) -> Result<(), ApplyError> {
+    ) -> Result<Vec<(String, UserIndex)>, ApplyError> {
+        let workspace = self.workspace;
         let emails: Vec<&str> = identifier_set.emails.keys().map(Cow::as_ref).collect();
-        let hinted = rows::find_emails(tx, self.workspace, &emails).await?;
-        for user in rows::find_users(tx, self.workspace, &hinted, For::ReadingKeys).await? {
-            let usage = user.email.as_deref().and_then(|email| identifier_set.emails.get(email));
-            if let Some(usage) = usage {
-                changed.extend(usage.changes.then_some(user.service_id));
-                self.index(user.service_id, true);
-                self.set_row(user);
-            }
-        }
+        // If objects by an email change it, the email identifies one user after the other.
+        let changed_emails = identifier_set.emails.iter().filter(|(_, usage)| usage.changes_email);
+        let changed_emails: Vec<&str> = changed_emails.map(|(email, _)| email.as_ref()).collect();
+        let visit = |user: StoredUser| {
+            self.index(user.service_id, true);
+            changed.push(user.service_id);
+            ControlFlow::Continue(())
+        };
+        email_owners::for_each_holder(tx, workspace, &changed_emails, visit).await?;
+        let changes_emails = identifier_set.changes_emails;
+        let mut owners = if changes_emails {
+            HashMap::new()
+        } else {
+            email_owners::find(tx, workspace, &emails, |_| true).await?
+        };
         // Including those of existing users, because they may have changed before the object is
         // applied.
         let creates = identifier_set.emails.iter().filter(|(_, usage)| usage.creates.is_some());
         let names: Vec<(Name, Cow<'_, str>)> = creates
-            .filter(|(email, _)| {
-                identifier_set.changes_emails || self.owner_of_email(email).is_none()
-            })
+            .filter(|(email, _)| !owners.contains_key::<str>(email))
             .map(|(email, _)| (Name::Email, Cow::Borrowed(email.as_ref())))
             .collect();
         fail_point!("tracking::looked_for_emails");
-        name_locks::lock(tx, self.workspace, &names).await?;
+        name_locks::lock(tx, workspace, &names).await?;
         let locked: Vec<&str> = names.iter().map(|(_, email)| email.as_ref()).collect();
-        let now = rows::find_emails(tx, self.workspace, &locked).await?;
-        if now.iter().any(|id| !hinted.contains(id)) {
-            // Another partition created a user with one of them before the lock.
-            return Err(ApplyError::Changed);
+        // Another partition may have created a user with one of them before the lock. Users who
+        // change may lose an email, so it identifies one of them, or the owner among the others.
+        let changing: HashSet<Uuid> =
+            if changes_emails { changed.iter().copied().collect() } else { HashSet::new() };
+        let unknown = if changes_emails { &emails } else { &locked };
+        let is_other = |user: &StoredUser| !changing.contains(&user.service_id);
+        owners.extend(email_owners::find(tx, workspace, unknown, is_other).await?);
+        let mut found = Vec::with_capacity(owners.len());
+        for (email, owner) in owners {
+            let usage = identifier_set.emails.get(email.as_str());
+            changed.extend(usage.is_some_and(|usage| usage.changes).then_some(owner.service_id));
+            found.push((email, self.index(owner.service_id, true)));
+            self.set_row(owner);
         }
-        self.hinted = hinted;
-        self.locked_emails = names.iter().map(|(_, email)| email.to_string()).collect();
+        self.locked_emails = locked.iter().map(|email| (*email).to_owned()).collect();
         let changed = identifier_set.emails.iter().filter(|(_, usage)| usage.changes);
         let changed = changed.map(|(email, _)| email.as_ref());
-        let names = names.iter().map(|(_, email)| email.as_ref()).chain(changed);
-        self.look_up_erased(tx, Name::Email, names).await
+        self.look_up_erased(tx, Name::Email, locked.into_iter().chain(changed)).await?;
+        Ok(found)
     }
 
-    /// Locks and reads the profiles that objects can change.
-    async fn open(&mut self, tx: &mut Tx, ids: &[Uuid]) -> Result<(), ApplyError> {
-        let found = large_rows::lock_users(tx, self.workspace, ids, self.budget).await?;
-        let mut missing: HashSet<Uuid> = ids.iter().copied().collect();
-        for user in found {
-            missing.remove(&user.service_id);
-            self.set_row(user);
-        }
+    /// Locks the users that objects can change, and those of addresses whose state objects set.
+    async fn open(
+        &mut self,
+        tx: &mut Tx,
+        cores: &Cores,
+        mut ids: Vec<Uuid>,
+    ) -> Result<(), ApplyError> {
+        let changed: HashSet<Uuid> = ids.iter().copied().collect();
+        let decided: Vec<&str> = self.address_states.keys().map(Cow::as_ref).collect();
+        ids.extend(rows::find_emails(tx, self.workspace, &decided).await?);
+        let missing = self.lock(tx, cores, ids, &changed).await?;
         self.check_missing(tx, &missing).await
+    }
+
+    /// Locks users in one order. Reads the profiles of those that objects change, and returns the
+    /// ones that do not exist. Applies the states of addresses to the others at once.
+    pub(super) async fn lock(
+        &mut self,
+        tx: &mut Tx,
+        cores: &Cores,
+        mut ids: Vec<Uuid>,
+        changed: &HashSet<Uuid>,
+    ) -> Result<HashSet<Uuid>, ApplyError> {
+        let mut missing = changed.clone();
+        ids.sort_unstable_by_key(key_order);
+        ids.dedup();
+        for page in ids.chunks(PAGE) {
+            let (mut users, large) =
+                large_rows::lock_small(tx, self.workspace, page, self.budget).await?;
+            let (large, large_holders): (Vec<Uuid>, Vec<Uuid>) =
+                large.into_iter().partition(|id| changed.contains(id));
+            users.extend(large_rows::read_large(tx, self.workspace, &large, self.budget).await?);
+            let is_changed = |user: &mut StoredUser| changed.contains(&user.service_id);
+            for user in users.extract_if(.., is_changed) {
+                missing.remove(&user.service_id);
+                self.set_row(user);
+            }
+            self.decide_for_holders(tx, cores, users).await?;
+            for large in large_holders.chunks(LARGE_PAGE) {
+                let users = large_rows::read_large(tx, self.workspace, large, self.budget).await?;
+                self.decide_for_holders(tx, cores, users).await?;
+            }
+        }
+        self.locked.extend(ids);
+        Ok(missing)
     }
 }

@@ -11,8 +11,8 @@ use crate::page::Page;
 use crate::pages::labels;
 use console_frame::parts::{self, Look, Tone, icon};
 use console_frame::shell::{post, workspace_command};
+use dispatches::preview::Preview;
 use gateway::workspaces::Channel;
-use messages::preview::Preview;
 
 /// Longer texts are cut, in characters.
 const MAX_SHOWN_CHARS: usize = 20_000;
