@@ -434,6 +434,7 @@ async fn erased_users_are_removed_from_schedules_for_later(world: World) {
 async fn schedules_that_have_ended_are_deleted(world: World) {
     let (first, second, pending) = (world.make().await, world.make().await, world.make().await);
     world.installation.printed(&["schedules", "cancel", &first]).await;
+    // `ended_at * 0` keeps NULL.
     world.execute("UPDATE schedules SET created_at = 0, ended_at = ended_at * 0").await;
     world.installation.printed(&["schedules", "cancel", &second]).await;
     world.execute("UPDATE schedules SET ended_at = 9000000000000 WHERE ended_at > 0").await;

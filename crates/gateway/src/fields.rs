@@ -334,8 +334,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'de> {
         if self.value.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
-    /// A whole number in any notation: `7.0` is the same as `7`. All whole numbers of bodies are
-    /// read as this type.
+    /// Typed fields must use `u64`: only this type accepts `7.0`.
     fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Read<V::Value> {
         let number = self.value.as_number().and_then(json::as_whole_number);
         match number.and_then(|number| u64::try_from(number).ok()) {

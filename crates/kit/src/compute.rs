@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// How long work on many users keeps a processor. Then the threads that wait compute first.
+/// How long the matching of audiences and the rendering of sends keep a processor. Then the threads
+/// that wait compute first.
 pub const SLICE: Duration = Duration::from_millis(50);
 
 /// The processors, for work that would block an async thread. Cheap to clone.

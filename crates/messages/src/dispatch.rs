@@ -128,7 +128,7 @@ pub async fn begin(tx: &mut Tx, order: &Order) -> Result<(), StoreError> {
 /// Turns an order into a dispatch that has failed for this reason. Repeats have no effect.
 async fn refuse(tx: &mut Tx, order: &Order, reason: &str) -> Result<(), StoreError> {
     if rows::insert(tx, order, true).await? {
-        // Its part shows that it is for listed users. Its end withdraws the work.
+        // The part records that the send is for listed users. Ending it withdraws its claim.
         add(tx, order, None).await?;
         ending::end_early(tx, order.dispatch_id, State::Failed, Some(reason)).await?;
     }

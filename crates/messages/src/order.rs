@@ -142,6 +142,18 @@ pub struct Named {
     pub event_properties: Option<ObjectText>,
 }
 
+impl From<Who> for Named {
+    /// A user without further data.
+    fn from(who: Who) -> Self {
+        Self {
+            who,
+            trigger_properties: None,
+            canvas_entry_properties: None,
+            event_properties: None,
+        }
+    }
+}
+
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

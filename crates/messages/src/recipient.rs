@@ -112,11 +112,6 @@ impl From<User> for Who {
 impl From<User> for Named {
     /// A user without further data.
     fn from(user: User) -> Self {
-        Self {
-            who: user.into(),
-            trigger_properties: None,
-            canvas_entry_properties: None,
-            event_properties: None,
-        }
+        Who::from(user).into()
     }
 }

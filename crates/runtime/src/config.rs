@@ -281,7 +281,8 @@ pub struct Messages {
     /// attempt, up to an hour.
     pub retry_ms: u64,
     /// Days for which the messages of each user are kept, 1 to 3,650. They are kept longer if
-    /// frequency capping or a conversion window needs them.
+    /// frequency capping or a conversion window needs them. Schedules are deleted as long after
+    /// their end.
     pub keep_days: u32,
     /// Minutes by which a scheduled send may be late, 1 to 525,600. A send that is later is missed:
     /// it is not sent.

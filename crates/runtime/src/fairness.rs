@@ -41,9 +41,8 @@ struct Shared {
 /// The limit of one holder.
 #[derive(Clone, Copy, Debug)]
 struct Share {
-    /// Unless it holds nothing else, a holder leaves free what it holds, times this.
+    /// A holder of other units leaves free `factor` × its units + `spare`.
     factor: usize,
-    /// And this many units in addition.
     spare: usize,
     /// The maximum number of units of one holder.
     max_units: usize,
@@ -156,7 +155,7 @@ impl SharedMemory {
     /// another holder that is not allowed yet.
     pub async fn reserve(&self, holder: Holder, bytes: usize) -> Reservation {
         loop {
-            let mut place = {
+            let mut request = {
                 let mut state = self.0.state.lock();
                 let units = units(bytes).min(self.0.share.max_units);
                 let is_first = !state.waiting.iter().any(|waiting| waiting.is_of(holder));
@@ -165,9 +164,9 @@ impl SharedMemory {
                 }
                 let (grant, granted) = oneshot::channel();
                 state.waiting.push_back(Waiting { holder, units, grant });
-                Place { memory: self, granted }
+                QueuedRequest { memory: self, granted }
             };
-            if let Ok(reservation) = (&mut place.granted).await {
+            if let Ok(reservation) = (&mut request.granted).await {
                 return reservation;
             }
         }
@@ -206,14 +205,13 @@ impl SharedMemory {
     }
 }
 
-/// The place of a request that waits. If the request is given up, the next one of its holder is
-/// first.
-struct Place<'a> {
+/// A request that waits. If it is given up, the next one of its holder is first.
+struct QueuedRequest<'a> {
     memory: &'a SharedMemory,
     granted: oneshot::Receiver<Reservation>,
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuedRequest<'_> {
     fn drop(&mut self) {
         self.granted.close();
         self.memory.grant_waiting();

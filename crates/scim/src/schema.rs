@@ -17,7 +17,7 @@ pub use values::{
     member, read, several_primary,
 };
 
-use values::{drop_invalid, duplicate};
+use values::{duplicate, repair_stored};
 
 pub const USER: &str = "urn:ietf:params:scim:schemas:core:2.0:User";
 pub const GROUP: &str = "urn:ietf:params:scim:schemas:core:2.0:Group";
@@ -274,14 +274,15 @@ impl ResourceSchema {
         flat
     }
 
-    /// The attributes of a stored resource. An earlier version stored values without checking their
-    /// format, which are left out, and several primary values of an attribute.
+    /// The attributes of a stored resource. An earlier version did not check formats, and stored
+    /// several primary values. Values with a wrong format are left out; only the last primary value
+    /// stays primary.
     pub fn read_stored(&'static self, mut stored: Attributes) -> Result<Attributes, ScimError> {
-        drop_invalid(self.attributes, &mut stored);
+        repair_stored(self.attributes, &mut stored);
         if let Some(extension) = self.extension
             && let Some(members) = stored.get_mut(extension.name).and_then(Value::as_object_mut)
         {
-            drop_invalid(extension.members(), members);
+            repair_stored(extension.members(), members);
         }
         self.read(stored)
     }

@@ -83,11 +83,7 @@ fn row(campaign: &Campaign) -> [table::Cell; 5] {
 }
 
 fn state(campaign: &Campaign) -> &'static str {
-    match (campaign.archived, campaign.paused) {
-        (true, _) => "archived",
-        (false, true) => "paused",
-        (false, false) => "active",
-    }
+    campaign.inactive().unwrap_or("active")
 }
 
 /// The channels of its messages.

@@ -147,7 +147,7 @@ async fn details(
         updated_at,
         archived: campaign.archived,
         draft: false,
-        enabled: !campaign.archived && !campaign.paused,
+        enabled: campaign.inactive().is_none(),
         name: campaign.name,
         description: "",
         schedule_type: match campaign.kind {

@@ -1,5 +1,7 @@
 //! Checks the fields of the file together. Each single field was checked when it was read.
 
+mod storages;
+
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::hash::Hash;
@@ -9,7 +11,6 @@ use uuid::Uuid;
 
 use super::{Document, steps};
 use crate::document::company::{Company, Permissions};
-use crate::document::storage::{DeclaredStorage, S3, Storage};
 use crate::document::{Declaration, DeclaredCampaign, SourceLocation};
 use crate::values::Currency;
 use content::campaigns::{Kind, Trigger, TriggerError};
@@ -20,7 +21,6 @@ use gateway::workspaces::notify::{EmailReceiver, Event, MAX_ADDRESSES, MAX_ENTRI
 use gateway::workspaces::rules::{self, Rule as _};
 use gateway::workspaces::segments::ALL_USERS;
 use gateway::workspaces::settings::Secret;
-use gateway::workspaces::storage::MAX_NAMED;
 use gateway::workspaces::template_data::{self, Filter, data_name};
 use gateway::workspaces::{Budget, to_json};
 use kit::clock::parse_time;
@@ -150,8 +150,8 @@ pub(super) fn workspace(declaration: &Declaration, document: &mut Document<'_>) 
     email_templates(declaration, document);
     campaigns(declaration, document);
     channels(declaration, document);
-    storage(&declaration.storage, document);
-    storages(&declaration.storages, document);
+    storages::storage(&declaration.storage, document);
+    storages::storages(&declaration.storages, document);
     notify(&declaration.notify, document);
 }
 
@@ -270,8 +270,8 @@ fn check_template_data(declaration: &Declaration, document: &mut Document<'_>) {
 /// Checks that the value of a filter can be compared with a field of this type.
 fn check_filter_value(kind: Type, Filter { operator, value, .. }: &Filter) -> Result<(), String> {
     let expected = match (kind, value) {
-        (Type::Array, _) if operator.is_of_parts() => return Ok(()),
-        (Type::Time, Value::String(_)) if operator.is_of_parts() => return Ok(()),
+        (Type::Array, _) if operator.searches_parts() => return Ok(()),
+        (Type::Time, Value::String(_)) if operator.searches_parts() => return Ok(()),
         (Type::Time, Value::String(text)) => return parse_time(text).map(|_| ()),
         (Type::String, Value::String(_))
         | (Type::Number, Value::Number(_))
@@ -387,61 +387,6 @@ fn channels(declaration: &Declaration, document: &mut Document<'_>) {
     ] {
         let pair = address.as_ref().map(|address| (&address.secret, &address.secret_old));
         document.former_secret(&path, pair);
-    }
-}
-
-fn storage(storage: &Storage, document: &mut Document<'_>) {
-    if let Some(bucket) = &storage.s3 {
-        s3(bucket, &steps!["storage", "s3"], document);
-    }
-    if let Some(azure) = &storage.azure {
-        let credentials = [&azure.access_key, &azure.sas_token];
-        azure_credentials(credentials, &steps!["storage", "azure"], document);
-    }
-}
-
-fn storages(storages: &[DeclaredStorage], document: &mut Document<'_>) {
-    let list = steps!["storages"];
-    document.distinct(&list, "name", storages.iter().map(|storage| &storage.name));
-    if storages.len() > MAX_NAMED {
-        document.report(&list, format!("at most {MAX_NAMED} storages"));
-    }
-    for (i, storage) in storages.iter().enumerate() {
-        if storage.s3.is_some() == storage.azure.is_some() {
-            document.report(&steps!["storages", i], "exactly one of s3 and azure is required");
-        }
-        if let Some(bucket) = &storage.s3 {
-            s3(bucket, &steps!["storages", i, "s3"], document);
-        }
-        if let Some(azure) = &storage.azure {
-            let credentials = [&azure.access_key, &azure.sas_token];
-            azure_credentials(credentials, &steps!["storages", i, "azure"], document);
-        }
-    }
-}
-
-fn s3(s3: &S3, path: &[String], document: &mut Document<'_>) {
-    let mut report = |field: &str, text| document.report(&[path, &steps![field]].concat(), text);
-    if s3.access_key_id.is_some() != s3.secret_access_key.is_some() {
-        let text = "requires secret_access_key; without both, the machine's own credentials \
-                    are used";
-        report("access_key_id", text);
-    } else if s3.session_token.is_some() && s3.access_key_id.is_none() {
-        report("session_token", "requires access_key_id and secret_access_key");
-    }
-    if s3.region.is_none() && s3.endpoint.is_none() {
-        report("region", "is required, for example eu-west-1");
-    }
-}
-
-fn azure_credentials(
-    [access_key, sas_token]: [&Option<String>; 2],
-    path: &[String],
-    document: &mut Document<'_>,
-) {
-    if access_key.is_some() == sas_token.is_some() {
-        let path = [path, &steps!["access_key"]].concat();
-        document.report(&path, "exactly one of access_key and sas_token is required");
     }
 }
 

@@ -96,7 +96,7 @@ store::text_enum! {
 
 impl Operator {
     /// Whether it searches for a part of the field.
-    pub fn is_of_parts(self) -> bool {
+    pub fn searches_parts(self) -> bool {
         matches!(self, Self::Contains | Self::DoesNotContain)
     }
 }
@@ -116,11 +116,11 @@ pub struct Sort {
 }
 
 impl CatalogSelection {
-    /// The selection with the times of its filters in the format of stored items, in which texts
-    /// have the order of their times. A text that is not a time equals none.
+    /// Rewrites the times in filters to the format of stored items, so that comparing texts
+    /// compares times. An invalid time becomes null, which equals nothing.
     pub fn with_times(mut self, is_time: impl Fn(&str) -> bool) -> Self {
         let is_compared =
-            |filter: &&mut Filter| is_time(&filter.field) && !filter.operator.is_of_parts();
+            |filter: &&mut Filter| is_time(&filter.field) && !filter.operator.searches_parts();
         for filter in self.filters.iter_mut().filter(is_compared) {
             let time = filter.value.as_str().and_then(|text| parse_time(text).ok());
             filter.value = time.map_or(Value::Null, |time| format_time(time).into());

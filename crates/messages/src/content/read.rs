@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
         let pieces = self.fields(channel, object, path)?;
         let mut accepted = object.clone();
         accepted.retain(|_, value| !value.is_null());
-        // Earlier versions read only `60`, not `60.0`.
+        // Workers of earlier versions cannot read `60.0`, so store `60`.
         let time_to_live = pieces.iter().find(|(name, _)| name == TIME_TO_LIVE);
         if let Some((name, Piece::Fixed(seconds))) = time_to_live {
             accepted.insert(name.clone(), seconds.clone());

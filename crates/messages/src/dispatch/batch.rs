@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::capping::Allowance;
 use super::error::DispatchError;
-use super::job::Job;
+use super::job::{Job, NoRecipient};
 use super::left_out::LeftOut;
 use super::message_rows::{self, NewMessage, OpenMessage, PartContext, Settled};
 use super::named::{Resolved, load_users, resolve};
@@ -403,13 +403,13 @@ impl Choice {
     fn choose(&mut self, job: &Job, wave: Option<&Wave>, user: LoadedUser, now: i64) {
         let LoadedUser { service_id, doc, named } = user;
         let activity = self.activity.get(&service_id).map(Vec::as_slice);
-        let recipient = match read_recipient(job, (service_id, &doc), activity, (wave, now)) {
-            Ok(Ok(recipient)) => recipient,
-            Ok(Err(exclusion)) => {
+        let recipient = match read_recipient(job, service_id, &doc, activity, wave, now) {
+            Ok(recipient) => recipient,
+            Err(NoRecipient::Excluded(exclusion)) => {
                 self.left_out.add(exclusion);
                 return;
             }
-            Err(why) => {
+            Err(NoRecipient::Unreadable(why)) => {
                 // It is unknown whether the user is in the audience, so each message gets the
                 // reason.
                 let ended = job.content.messages().iter();

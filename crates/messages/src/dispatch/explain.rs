@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::capping::Allowance;
 use super::error::DispatchError;
-use super::job::Job;
+use super::job::{Job, NoRecipient};
 use super::left_out::Exclusion;
 use super::message_rows::PartContext;
 use super::named::resolve;
@@ -126,10 +126,12 @@ pub async fn explain(
     };
     if is_new {
         let now = app.clock.now_ms();
-        match read_recipient(&job, (user, &stored.doc), activity, (None, now)) {
-            Ok(Ok(_)) => {}
-            Ok(Err(exclusion)) => reasons.extend(by_exclusion(exclusion).map(Explanation::from)),
-            Err(_) => {
+        match read_recipient(&job, user, &stored.doc, activity, None, now) {
+            Ok(_) => {}
+            Err(NoRecipient::Excluded(exclusion)) => {
+                reasons.extend(by_exclusion(exclusion).map(Explanation::from));
+            }
+            Err(NoRecipient::Unreadable(_)) => {
                 reasons.push(WhyNot::Unreadable.into());
                 return Ok(Some(reasons));
             }

@@ -4,6 +4,7 @@
 //! A cancelled dispatch wakes the workers that send it ([`kinds::DISPATCH_END`]). Without the
 //! signal, a worker notices the end after [`MAX_AGE`], because it sends nothing on an older state.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, watch};
@@ -34,7 +35,9 @@ pub(super) struct Guard {
     dispatch: Uuid,
     /// Cancelled when no other message may start: the worker must stop, or the dispatch has ended.
     halt: CancellationToken,
-    turn_end: Instant,
+    /// None before the first messages of the turn are sent: rendering them may take long, and each
+    /// turn must send some.
+    turn_end: OnceLock<Instant>,
     last: Mutex<LastState>,
 }
 
@@ -52,9 +55,9 @@ impl LastState {
 }
 
 impl Guard {
-    /// For a turn that begins now. `stop` is cancelled when the worker must stop.
+    /// `stop` is cancelled when the worker must stop.
     pub fn new(app: &App, dispatch: Uuid, last: LastState, stop: &CancellationToken) -> Self {
-        let (halt, turn_end) = (stop.child_token(), Instant::now() + TURN);
+        let (halt, turn_end) = (stop.child_token(), OnceLock::new());
         Self { app: app.clone(), dispatch, halt, turn_end, last: Mutex::new(last) }
     }
 
@@ -63,17 +66,28 @@ impl Guard {
         &self.halt
     }
 
-    /// Whether the part must yield: messages that have not started wait for its next turn.
-    pub fn is_turn_over(&self) -> bool {
-        Instant::now() >= self.turn_end
+    /// Begins the turn, unless it has begun.
+    pub fn begin_turn(&self) {
+        self.turn_end.get_or_init(|| Instant::now() + TURN);
     }
 
-    /// Waits until a message may no longer start. The end of the turn does not stop one in
-    /// progress: if it took as long in each turn, it would never be sent.
+    /// Whether the part must yield: messages that have not started wait for its next turn.
+    pub fn is_turn_over(&self) -> bool {
+        self.turn_end.get().is_some_and(|end| Instant::now() >= *end)
+    }
+
+    /// Waits until a message of a turn that has begun may no longer start. The end of the turn does
+    /// not stop one in progress: if it took as long in each turn, it would never be sent.
     pub async fn closed(&self, is_in_progress: bool) {
+        let turn_over = async {
+            match self.turn_end.get() {
+                Some(end) => sleep_until((*end).into()).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             () = self.halt.cancelled() => {}
-            () = sleep_until(self.turn_end.into()), if !is_in_progress => {}
+            () = turn_over, if !is_in_progress => {}
         }
     }
 

@@ -1,6 +1,7 @@
 //! Turns orders of the log into dispatches, a batch at a time.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use uuid::Uuid;
 
@@ -58,14 +59,13 @@ impl Handler for OrderHandler {
         // Many orders of a batch are of the same campaign.
         let mut inactive: HashMap<(i32, Uuid), Option<&'static str>> = HashMap::new();
         for order in orders {
-            let state = match order.campaign_id.map(|campaign| (order.workspace_id, campaign)) {
+            let workspace = order.workspace_id;
+            let state = match order.campaign_id {
                 None => None,
-                Some(key) => match inactive.get(&key) {
-                    Some(state) => *state,
-                    None => {
-                        let state = campaigns::inactive(tx, key.0, key.1).await?;
-                        inactive.insert(key, state);
-                        state
+                Some(campaign) => match inactive.entry((workspace, campaign)) {
+                    Entry::Occupied(entry) => *entry.get(),
+                    Entry::Vacant(entry) => {
+                        *entry.insert(campaigns::inactive(tx, workspace, campaign).await?)
                     }
                 },
             };

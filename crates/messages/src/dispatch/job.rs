@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::error::DispatchError;
 use super::left_out::Exclusion;
+use super::recipient::{read_user, unreadable_profile};
 use super::rows::{self, Dispatch};
 use crate::app::App;
 use crate::content::{Content, MessageSource};
@@ -44,18 +45,13 @@ pub(super) struct Job {
 /// Why a user is no recipient.
 pub(super) enum NoRecipient {
     Excluded(Exclusion),
-    Unreadable(serde_json::Error),
+    /// Stored data cannot be read, with the reason for the operator.
+    Unreadable(&'static str),
 }
 
 impl From<Exclusion> for NoRecipient {
     fn from(exclusion: Exclusion) -> Self {
         Self::Excluded(exclusion)
-    }
-}
-
-impl From<serde_json::Error> for NoRecipient {
-    fn from(error: serde_json::Error) -> Self {
-        Self::Unreadable(error)
     }
 }
 
@@ -178,33 +174,37 @@ impl Job {
     /// in this wave.
     pub fn recipient(
         &self,
-        (service_id, document): (Uuid, &str),
+        service_id: Uuid,
+        document: &str,
         activity: Option<&Activity<'_>>,
         wave: Option<&Wave>,
         now: i64,
     ) -> Result<Recipient, NoRecipient> {
-        let read = || Ok(Recipient::read(service_id, document)?);
+        let read = || read_user(service_id, document).map_err(NoRecipient::Unreadable);
         let Some(wave) = wave else {
             // Before the whole document is read, which takes much longer.
-            self.check_audiences((service_id, document), activity, now)?;
+            self.check_audiences(service_id, document, activity, now)?;
             return read();
         };
         let user = read()?;
         if !waves::is_in(wave, &user, activity, &self.zone) {
             return Err(Exclusion::OtherWave.into());
         }
-        self.check_audiences((service_id, document), activity, now)?;
+        self.check_audiences(service_id, document, activity, now)?;
         Ok(user)
     }
 
     fn check_audiences(
         &self,
-        (service_id, document): (Uuid, &str),
+        service_id: Uuid,
+        document: &str,
         activity: Option<&Activity<'_>>,
         now: i64,
     ) -> Result<(), NoRecipient> {
         for audience in &self.audiences {
-            let user = audience.read(service_id, document)?;
+            let user = audience
+                .read(service_id, document)
+                .map_err(|error| NoRecipient::Unreadable(unreadable_profile(service_id, &error)))?;
             if !audience.holds(&user, activity, now) {
                 return Err(Exclusion::NotInAudience.into());
             }

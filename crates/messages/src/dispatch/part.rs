@@ -246,8 +246,8 @@ impl Work {
             }
             self.reader.progress().await?;
             if self.guard.is_turn_over() {
-                // The next turn begins with messages that were never tried. If there are none, it
-                // gets some of new users: retries must not delay them for ever.
+                // The next turn begins with untried messages. If none are stored, store those of
+                // some new users first, so that retries do not delay new users for ever.
                 self.unrendered = Batch::default();
                 if self.reader.has_untried().await? {
                     return Err(DispatchError::TurnOver);
@@ -309,6 +309,7 @@ impl Work {
         ready: Ready,
     ) -> impl Future<Output = Result<Vec<Settled>, DispatchError>> + Send + 'static {
         fail_point!("dispatch::rendered");
+        self.guard.begin_turn();
         let (engine, job) = (self.engine.clone(), self.reader.job.clone());
         let (guard, stop) = (self.guard.clone(), self.stop.clone());
         let is_named = matches!(self.reader.part.recipients, Recipients::Named(_));

@@ -3,7 +3,6 @@
 use uuid::Uuid;
 
 use super::job::{Job, NoRecipient};
-use super::left_out::Exclusion;
 use super::state::RowState;
 use crate::order::{SubscriptionState, Wave};
 use gateway::workspaces::Channel;
@@ -15,23 +14,20 @@ use people::users::recipient::Subscription;
 const UNREADABLE_PROFILE: &str = "cannot read the user's stored profile";
 const UNREADABLE_ACTIVITY: &str = "cannot read the user's stored activity";
 
-/// A user as recipient, or why the user is none. The error is the reason, for the operator, why the
-/// stored data is unreadable.
+/// A user as recipient, or why the user is none.
 pub(super) fn read_recipient(
     job: &Job,
-    (service_id, doc): (Uuid, &str),
+    service_id: Uuid,
+    doc: &str,
     activity: Option<&[u8]>,
-    (wave, now): (Option<&Wave>, i64),
-) -> Result<Result<Recipient, Exclusion>, &'static str> {
+    wave: Option<&Wave>,
+    now: i64,
+) -> Result<Recipient, NoRecipient> {
     let activity = activity.map(Activity::decode).transpose().map_err(|error| {
         tracing::error!(user = %service_id, %error, "activity unreadable");
-        UNREADABLE_ACTIVITY
+        NoRecipient::Unreadable(UNREADABLE_ACTIVITY)
     })?;
-    match job.recipient((service_id, doc), activity.as_ref(), wave, now) {
-        Ok(recipient) => Ok(Ok(recipient)),
-        Err(NoRecipient::Excluded(exclusion)) => Ok(Err(exclusion)),
-        Err(NoRecipient::Unreadable(error)) => Err(unreadable_profile(service_id, &error)),
-    }
+    job.recipient(service_id, doc, activity.as_ref(), wave, now)
 }
 
 /// Reads a user; the error is the reason, for the operator, why the profile is unreadable.

@@ -11,7 +11,7 @@ use super::state::OutcomeCounts;
 use crate::MessageId;
 use gateway::workspaces::Channel;
 use store::to_json;
-use store::{StoreError, Tx, execute, from_row, on};
+use store::{StoreError, Tx, execute, fetch_listed, from_row, on};
 
 /// When these messages were sent or, if that is not recorded yet, created; none for unknown ones.
 pub async fn sent_at(
@@ -309,18 +309,7 @@ pub(super) async fn delete_dispatches(tx: &mut Tx, ids: &[Uuid]) -> Result<bool,
             }
         }
     }
-    let are_left: bool = match tx {
-        Tx::Postgres(tx) => {
-            sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM dispatches WHERE id = ANY($1))")
-                .bind(ids)
-                .fetch_one(&mut **tx)
-                .await?
-        }
-        Tx::Sqlite(tx) => {
-            let sql = "SELECT EXISTS (SELECT 1 FROM dispatches
-                                      WHERE id IN (SELECT unhex(value, '-') FROM json_each($1)))";
-            sqlx::query_scalar(sql).bind(to_json(ids)?).fetch_one(&mut **tx).await?
-        }
-    };
-    Ok(!are_left)
+    let left: Vec<Uuid> =
+        fetch_listed!(tx, query_scalar, ids(ids), "SELECT id FROM dispatches WHERE id");
+    Ok(left.is_empty())
 }

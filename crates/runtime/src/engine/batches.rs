@@ -104,7 +104,7 @@ pub struct Options {
     pub drain: Duration,
     /// The pause before the second attempt at a batch; it doubles, to 10 seconds.
     pub pause: Duration,
-    /// After which time a message that is always too large by itself becomes a dead letter.
+    /// How long a message must be too large by itself before it becomes a dead letter.
     pub too_large_time: Duration,
 }
 

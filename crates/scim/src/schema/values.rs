@@ -180,19 +180,19 @@ fn read_single(
 
 /// Removes texts that do not have the format of their attribute. Of several primary values, the
 /// last one stays primary, because a PATCH adds values at the end.
-pub(super) fn drop_invalid(attributes: &'static [Attribute], object: &mut Attributes) {
+pub(super) fn repair_stored(attributes: &'static [Attribute], object: &mut Attributes) {
     object.retain(|name, value| {
         let Some(attribute) = find(attributes, name) else { return true };
         let members = attribute.members();
         match value {
             Value::String(text) => attribute.format.check(text).is_ok(),
             Value::Object(object) => {
-                drop_invalid(members, object);
+                repair_stored(members, object);
                 true
             }
             Value::Array(values) => {
                 for object in values.iter_mut().filter_map(Value::as_object_mut) {
-                    drop_invalid(members, object);
+                    repair_stored(members, object);
                 }
                 if let Some(last) = values.iter().rposition(is_primary) {
                     clear_other_primary(values, last);

@@ -3,8 +3,8 @@
 //! A schedule is fired in one transaction: it updates the schedule's row, starts its dispatch, and
 //! finishes its claim or offers it again for the next wave. So it is fired once, whatever fails and
 //! however many workers poll for it. A schedule that no worker could fire in time is still sent if
-//! it is less than `messages.late_minutes` late; otherwise it is missed, and reported. The same
-//! holds for a time at which its campaign is paused or archived.
+//! it is less than `messages.late_minutes` late; otherwise it is missed, and reported. A time at
+//! which its campaign is paused or archived is missed, too.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ use store::{StoreError, Tx};
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 const MISSED_REPORT_PERIOD: Duration = hours(24);
 
-/// The reason for a missed moment, unless there is another one.
+/// The reason for a missed moment of an active campaign.
 const LATE: &str = "its time passed while no worker could send it";
 
 /// Why a schedule could not be fired.
@@ -126,16 +126,17 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<FireOut
         Err(error) if step.wave.is_some() || error.needs_newer_version() => return Err(error),
         order => order.ok(),
     };
-    let reason = match order.as_ref().and_then(|order| order.campaign_id) {
+    let inactive_state = match order.as_ref().and_then(|order| order.campaign_id) {
         Some(campaign) if step.wave.is_some() => {
             campaigns::inactive(tx, schedule.workspace_id, campaign).await?
         }
         _ => None,
     };
-    if reason.is_some() {
+    if inactive_state.is_some() {
         step.miss_wave();
     }
-    let reason = reason.map_or_else(|| LATE.to_owned(), |state| format!("the campaign is {state}"));
+    let reason =
+        inactive_state.map_or_else(|| LATE.to_owned(), |state| format!("the campaign is {state}"));
     let begins = step.wave.is_some();
     let sent_at = schedule.sent_at.or(begins.then_some(now));
     let ends = step.next_at.is_none();

@@ -18,7 +18,7 @@ const PAGE: i64 = 1_000;
 /// The pause after each request that is read.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// How much later than its `ended_at` the end of a schedule may be committed, by other clocks.
+/// How long after its `ended_at` the end of a schedule may be committed.
 const COMMIT_DELAY: Duration = hours(1);
 
 /// One pass through all schedules.

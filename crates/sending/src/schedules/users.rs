@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::Schedule;
 use super::request;
 use crate::app::App;
-use messages::order::{Named, Order, Who};
+use messages::order::{Order, Who};
 use people::users::erased_rows::{self, Name, name_hash};
 use people::users::profile::Alias;
 use store::documents::parsed;
@@ -122,12 +122,7 @@ impl Request {
             Self::Messages(order) => {
                 let users = order.target.users.iter_mut();
                 for user in users.filter(|user| is_selected(&user.who)) {
-                    *user = Named {
-                        who: Who::ExternalId(removed_id()),
-                        trigger_properties: None,
-                        canvas_entry_properties: None,
-                        event_properties: None,
-                    };
+                    *user = Who::ExternalId(removed_id()).into();
                 }
             }
             Self::Canvas(target) => target.remove_users(is_selected),

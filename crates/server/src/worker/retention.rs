@@ -71,7 +71,7 @@ const SWEEPS: [Sweep; 9] = [
     Sweep {
         role: Role::Messages,
         every: Duration::from_secs(3_600),
-        failed: "cannot delete old schedules and users of waiting ones; retrying",
+        failed: "cannot delete old schedules or remove users from schedules; retrying",
         pass: |app, stop| Box::pin(schedules::sweep::sweep(app, stop)),
     },
     Sweep {

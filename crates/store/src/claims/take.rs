@@ -71,9 +71,10 @@ macro_rules! next_sql {
             "    UNION ALL
                  SELECT job, workspace_id, receiver
                  FROM (SELECT job, workspace_id, receiver,
-                              row_number() OVER (PARTITION BY job ORDER BY due_at) AS place
+                              row_number() OVER (PARTITION BY job ORDER BY due_at)
+                                  AS number_in_job
                        FROM due_rows CROSS JOIN are_many WHERE NOT are_many) AS of_job
-                 WHERE place = 1 AND ",
+                 WHERE number_in_job = 1 AND ",
             $jobs,
             "
              ), workspaces AS MATERIALIZED (

@@ -45,8 +45,7 @@ impl CampaignRules {
             if let Some(window) = campaign.conversion_window() {
                 rules.windows.insert(campaign.id, window);
             }
-            let is_active =
-                campaign.kind == Kind::Triggered && !campaign.archived && !campaign.paused;
+            let is_active = campaign.kind == Kind::Triggered && campaign.inactive().is_none();
             let (Some(trigger), Some(messages), true) =
                 (campaign.trigger(), campaign.messages().cloned(), is_active)
             else {

@@ -139,10 +139,8 @@ fn fitting(starts: &[Start<'_>]) -> usize {
 
 fn order(campaign: &Triggered, starts: &[Start<'_>], context: OrderContext<'_>) -> Order {
     let named = |Start { user, properties }: &Start<'_>| Named {
-        who: Who::ServiceId(*user),
-        trigger_properties: None,
-        canvas_entry_properties: None,
         event_properties: properties.and_then(|json| serde_json::from_str(json).ok()),
+        ..Who::ServiceId(*user).into()
     };
     Order {
         // A new id each time: a transaction that was not committed leaves nothing.

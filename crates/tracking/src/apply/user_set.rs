@@ -21,7 +21,7 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use uuid::Uuid;
 
-use self::addresses::{AddressChange, Reach};
+use self::addresses::{AddressChange, StateEffect};
 use super::super::message::{Attributes, Object};
 use super::ApplyError;
 use super::draft::{Draft, TooLarge};
@@ -91,13 +91,13 @@ pub struct UserSet<'a> {
     emails: HashMap<String, BTreeSet<Rank>>,
     /// Emails with which users may be created.
     locked_emails: HashSet<String>,
-    /// The locked users, and those that do not exist.
+    /// The locked users, and those that the batch creates.
     locked: HashSet<Uuid>,
     /// The states of emails that objects set by address, in their order.
     address_states: HashMap<Cow<'a, str>, Vec<AddressState>>,
     /// The effects of these states on the users that no other object changes, by address, in the
     /// order of the objects.
-    reaches: HashMap<String, VecDeque<Reach>>,
+    state_effects: HashMap<String, VecDeque<StateEffect>>,
     /// The unsubscribed ones among the emails that users may get.
     opt_outs: OptOuts,
     /// When the user with an identifier was erased.

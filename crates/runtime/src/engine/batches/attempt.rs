@@ -28,7 +28,7 @@ const MAX_ALONE_STARTS: i32 = 2;
 /// Number of attempts in a row after which a message that is too large by itself may become a dead
 /// letter, once [`Options::too_large_time`](super::Options) has passed. The stored position is read
 /// between them, so an unavailable database never causes that.
-const MAX_TOO_LARGE_TRIES: u32 = 5;
+const MIN_TOO_LARGE_TRIES: u32 = 5;
 
 /// The longest pause between attempts.
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
@@ -205,7 +205,7 @@ impl<H: Handler> Attempt<H> {
                 Err(Failure::TooLarge(text)) if matches!(mode, ApplyMode::InParts) => {
                     too_large_tries += 1;
                     let time = too_large_since.elapsed();
-                    if too_large_tries >= MAX_TOO_LARGE_TRIES
+                    if too_large_tries >= MIN_TOO_LARGE_TRIES
                         && time >= self.shared.options.too_large_time
                     {
                         mode = mode.after(format!("it is too large for a transaction: {text}"));

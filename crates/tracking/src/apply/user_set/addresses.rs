@@ -31,18 +31,18 @@ pub(super) struct AddressChange {
 
 /// The effects of a state that was set by address on users who have the address.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reach {
+pub(super) struct StateEffect {
     /// Whether one of them is unsubscribed.
-    reached: bool,
+    has_unsubscribed: bool,
     /// When one of them decided otherwise later, in milliseconds since the epoch.
-    outlasted_at: Option<i64>,
+    later_decision_at: Option<i64>,
 }
 
-impl Reach {
+impl StateEffect {
     fn and(self, other: Self) -> Self {
         Self {
-            reached: self.reached || other.reached,
-            outlasted_at: self.outlasted_at.max(other.outlasted_at),
+            has_unsubscribed: self.has_unsubscribed || other.has_unsubscribed,
+            later_decision_at: self.later_decision_at.max(other.later_decision_at),
         }
     }
 }
@@ -117,18 +117,20 @@ impl<'a> UserSet<'a> {
     ) -> Result<(), ApplyError> {
         let Some((email, state)) = state_by_address(received) else { return Ok(()) };
         let erased_at = self.erasure_after(&email, &state);
-        let others = self.reaches.get_mut(email.as_ref()).and_then(VecDeque::pop_front);
-        let mut reach = others.unwrap_or_default();
+        let others = self.state_effects.get_mut(email.as_ref()).and_then(VecDeque::pop_front);
+        let mut effect = others.unwrap_or_default();
         let users = self.emails.get(email.as_ref()).into_iter().flatten();
         let users = users.filter_map(|rank| self.by_id.get(&rank.service_id).copied());
         let users: Vec<UserIndex> = users.filter(|user| self.exists(*user)).collect();
         for index in users {
-            reach = reach.and(decide_by_address(self.draft(index)?, &state, erased_at, now));
+            effect = effect.and(decide_by_address(self.draft(index)?, &state, erased_at, now));
         }
         let at = state.received_at.min(now);
         if state.state.as_deref() != Some(UNSUBSCRIBED) {
             self.opt_outs.subscribe(&email, at);
-        } else if reach.outlasted_at.is_none() && (reach.reached || erased_at.is_none()) {
+        } else if effect.later_decision_at.is_none()
+            && (effect.has_unsubscribed || erased_at.is_none())
+        {
             // After an erasure, the address counts as unsubscribed only if another user of it is.
             self.opt_outs.unsubscribe_by_address(&email, at);
         }
@@ -163,12 +165,12 @@ impl<'a> UserSet<'a> {
                 .map_err(|why| ApplyError::Profile(user.service_id, why))?;
             for (number, state) in states.iter().enumerate() {
                 let erased_at = self.erasure_after(email, state);
-                let reach = decide_by_address(&mut draft, state, erased_at, now);
-                let reaches = self.reaches.entry(email.to_owned()).or_default();
-                if reaches.len() == number {
-                    reaches.push_back(reach);
+                let effect = decide_by_address(&mut draft, state, erased_at, now);
+                let effects = self.state_effects.entry(email.to_owned()).or_default();
+                if effects.len() == number {
+                    effects.push_back(effect);
                 } else {
-                    reaches[number] = reaches[number].and(reach);
+                    effects[number] = effects[number].and(effect);
                 }
             }
             let doc = draft.into_document();
@@ -179,9 +181,9 @@ impl<'a> UserSet<'a> {
         Ok(changed)
     }
 
-    /// Stores unsubscribed addresses. Another transaction may unsubscribe an address that a user
-    /// gets in this one, or the other way round: one of them waits for the other. If this one has
-    /// waited, it starts again in the first case. In the second one, it also changes the user.
+    /// Stores unsubscribed addresses. If another transaction unsubscribed an address that a user
+    /// gets here, this one starts again. If another one gave a user an address that is unsubscribed
+    /// here, this one also changes that user.
     pub(super) async fn write_opt_outs(
         &mut self,
         tx: &mut Tx,
@@ -213,11 +215,12 @@ impl<'a> UserSet<'a> {
         let mut users = rows::find_emails(tx, self.workspace, &decided).await?;
         users.retain(|user| !self.locked.contains(user));
         self.lock(tx, cores, users, &HashSet::new()).await?;
-        for (email, reaches) in std::mem::take(&mut self.reaches) {
+        for (email, effects) in std::mem::take(&mut self.state_effects) {
             let Some(states) = self.address_states.get(email.as_str()) else { continue };
-            for (AddressState { state, .. }, reach) in states.iter().zip(reaches) {
+            for (AddressState { state, .. }, effect) in states.iter().zip(effects) {
                 // As if the user got the address, and decided, after this transaction.
-                if let (Some(UNSUBSCRIBED), Some(at)) = (state.as_deref(), reach.outlasted_at) {
+                if let (Some(UNSUBSCRIBED), Some(at)) = (state.as_deref(), effect.later_decision_at)
+                {
                     self.opt_outs.subscribe(&email, at);
                 }
             }
@@ -237,19 +240,22 @@ fn decide_by_address(
     AddressState { state, received_at }: &AddressState,
     erased_at: Option<i64>,
     now: i64,
-) -> Reach {
+) -> StateEffect {
     let at = (*received_at).min(now);
     // A user who was created after the erasure is a different user. The time in a service_id is not
     // compared, because it can be later than `created_at` if older requests wait in the log.
     let created_at = draft.text(Field::CreatedAt);
     let is_later = |at| created_at.is_some_and(|created_at| *created_at > *format_time(at));
     if erased_at.is_some_and(is_later) {
-        return Reach::default();
+        return StateEffect::default();
     }
     let mut consent = draft.consent();
     consent.decide(Topic::Email, state.as_deref(), at);
     draft.set_consent(&consent);
-    let reached = consent.unsubscribed_at().is_some();
+    let has_unsubscribed = consent.unsubscribed_at().is_some();
     let decided_at = consent.email_decided_at();
-    Reach { reached, outlasted_at: (!reached && decided_at > at).then_some(decided_at) }
+    StateEffect {
+        has_unsubscribed,
+        later_decision_at: (!has_unsubscribed && decided_at > at).then_some(decided_at),
+    }
 }

@@ -51,27 +51,27 @@ impl<'a> UserSet<'a> {
             locked_emails: HashSet::new(),
             locked: HashSet::new(),
             address_states: identifier_set.address_states.clone(),
-            reaches: HashMap::new(),
+            state_effects: HashMap::new(),
             opt_outs: OptOuts::default(),
             erased: HashMap::new(),
             tokens: Registrations::default(),
             is_outdated: false,
         };
-        let mut changed = Vec::new();
-        user_set.look_up_external_ids(tx, identifier_set, &mut changed).await?;
-        user_set.look_up_aliases(tx, identifier_set, &mut changed).await?;
+        let mut changed_users = Vec::new();
+        user_set.look_up_external_ids(tx, identifier_set, &mut changed_users).await?;
+        user_set.look_up_aliases(tx, identifier_set, &mut changed_users).await?;
         let ids: Vec<Uuid> = identifier_set.service_ids.keys().copied().collect();
         let merged = merged_rows::find_merged(tx, workspace, &ids).await?;
         for (id, usage) in &identifier_set.service_ids {
             let present = merged.get(id).copied().unwrap_or(*id);
             let index = user_set.index(present, false);
             user_set.by_id.insert(*id, index);
-            changed.extend(usage.changes.then_some(present));
+            changed_users.extend(usage.changes.then_some(present));
         }
-        let owners = user_set.look_up_emails(tx, identifier_set, &mut changed).await?;
-        user_set.look_up_tokens(tx, identifier_set, &mut changed).await?;
+        let owners = user_set.look_up_emails(tx, identifier_set, &mut changed_users).await?;
+        user_set.look_up_tokens(tx, identifier_set, &mut changed_users).await?;
         fail_point!("tracking::named");
-        user_set.open(tx, cores, changed).await?;
+        user_set.open(tx, cores, changed_users).await?;
         // The owners of emails were not locked before.
         let lost = |(email, owner): &(String, UserIndex)| {
             user_set.users[owner.0].user.email.as_ref() != Some(email)
@@ -87,7 +87,7 @@ impl<'a> UserSet<'a> {
         &mut self,
         tx: &mut Tx,
         identifier_set: &IdentifierSet<'a>,
-        changed: &mut Vec<Uuid>,
+        changed_users: &mut Vec<Uuid>,
     ) -> Result<(), ApplyError> {
         let values: Vec<&'a str> = identifier_set.external_ids.keys().copied().collect();
         let mut owners = self.owners(tx, &values).await?;
@@ -109,7 +109,7 @@ impl<'a> UserSet<'a> {
         for (value, usage) in &identifier_set.external_ids {
             let owner = match (owners.remove(*value), new.remove(*value)) {
                 (Some(id), _) => {
-                    changed.extend(usage.changes.then_some(id));
+                    changed_users.extend(usage.changes.then_some(id));
                     ExternalIdOwner::Known(self.index(id, true))
                 }
                 (None, Some(id)) => ExternalIdOwner::New(id),
@@ -199,7 +199,7 @@ impl<'a> UserSet<'a> {
         &mut self,
         tx: &mut Tx,
         identifier_set: &IdentifierSet<'a>,
-        changed: &mut Vec<Uuid>,
+        changed_users: &mut Vec<Uuid>,
     ) -> Result<(), ApplyError> {
         let by_key: HashMap<String, (&'a str, &'a str)> = identifier_set
             .aliases
@@ -209,7 +209,8 @@ impl<'a> UserSet<'a> {
         let keys: Vec<&str> = by_key.keys().map(String::as_str).collect();
         for known in rows::find_identifiers(tx, self.workspace, Kind::Alias, &keys).await? {
             if let Some(alias) = by_key.get(&known.value) {
-                changed.extend(identifier_set.aliases[alias].changes.then_some(known.service_id));
+                changed_users
+                    .extend(identifier_set.aliases[alias].changes.then_some(known.service_id));
                 let index = self.index(known.service_id, true);
                 self.aliases.insert(*alias, index);
             }
@@ -223,21 +224,23 @@ impl<'a> UserSet<'a> {
         &mut self,
         tx: &mut Tx,
         identifier_set: &IdentifierSet<'a>,
-        changed: &mut Vec<Uuid>,
+        changed_users: &mut Vec<Uuid>,
     ) -> Result<Vec<(String, UserIndex)>, ApplyError> {
         let workspace = self.workspace;
         let emails: Vec<&str> = identifier_set.emails.keys().map(Cow::as_ref).collect();
         // If objects by an email change it, the email identifies one user after the other.
-        let changed_emails = identifier_set.emails.iter().filter(|(_, usage)| usage.changes_email);
-        let changed_emails: Vec<&str> = changed_emails.map(|(email, _)| email.as_ref()).collect();
+        let emails_to_change =
+            identifier_set.emails.iter().filter(|(_, usage)| usage.changes_email);
+        let emails_to_change: Vec<&str> =
+            emails_to_change.map(|(email, _)| email.as_ref()).collect();
         let visit = |user: StoredUser| {
             self.index(user.service_id, true);
-            changed.push(user.service_id);
+            changed_users.push(user.service_id);
             ControlFlow::Continue(())
         };
-        email_owners::for_each_holder(tx, workspace, &changed_emails, visit).await?;
-        let changes_emails = identifier_set.changes_emails;
-        let mut owners = if changes_emails {
+        email_owners::for_each_holder(tx, workspace, &emails_to_change, visit).await?;
+        let any_email_changes = identifier_set.changes_emails;
+        let mut owners = if any_email_changes {
             HashMap::new()
         } else {
             email_owners::find(tx, workspace, &emails, |_| true).await?
@@ -254,23 +257,27 @@ impl<'a> UserSet<'a> {
         let locked: Vec<&str> = names.iter().map(|(_, email)| email.as_ref()).collect();
         // Another partition may have created a user with one of them before the lock. Users who
         // change may lose an email, so it identifies one of them, or the owner among the others.
-        let changing: HashSet<Uuid> =
-            if changes_emails { changed.iter().copied().collect() } else { HashSet::new() };
-        let unknown = if changes_emails { &emails } else { &locked };
+        let changing: HashSet<Uuid> = if any_email_changes {
+            changed_users.iter().copied().collect()
+        } else {
+            HashSet::new()
+        };
+        let unknown = if any_email_changes { &emails } else { &locked };
         let is_other = |user: &StoredUser| !changing.contains(&user.service_id);
         owners.extend(email_owners::find(tx, workspace, unknown, is_other).await?);
-        let mut found = Vec::with_capacity(owners.len());
+        let mut found_users = Vec::with_capacity(owners.len());
         for (email, owner) in owners {
             let usage = identifier_set.emails.get(email.as_str());
-            changed.extend(usage.is_some_and(|usage| usage.changes).then_some(owner.service_id));
-            found.push((email, self.index(owner.service_id, true)));
+            changed_users
+                .extend(usage.is_some_and(|usage| usage.changes).then_some(owner.service_id));
+            found_users.push((email, self.index(owner.service_id, true)));
             self.set_row(owner);
         }
         self.locked_emails = locked.iter().map(|email| (*email).to_owned()).collect();
-        let changed = identifier_set.emails.iter().filter(|(_, usage)| usage.changes);
-        let changed = changed.map(|(email, _)| email.as_ref());
-        self.look_up_erased(tx, Name::Email, locked.into_iter().chain(changed)).await?;
-        Ok(found)
+        let emails_of_changes = identifier_set.emails.iter().filter(|(_, usage)| usage.changes);
+        let emails_of_changes = emails_of_changes.map(|(email, _)| email.as_ref());
+        self.look_up_erased(tx, Name::Email, locked.into_iter().chain(emails_of_changes)).await?;
+        Ok(found_users)
     }
 
     /// Locks the users that objects can change, and those of addresses whose state objects set.
@@ -302,6 +309,8 @@ impl<'a> UserSet<'a> {
         for page in ids.chunks(PAGE) {
             let (mut users, large) =
                 large_rows::lock_small(tx, self.workspace, page, self.budget).await?;
+            // Only users who exist: an import can still create the others.
+            self.locked.extend(users.iter().map(|user| user.service_id).chain(large.clone()));
             let (large, large_holders): (Vec<Uuid>, Vec<Uuid>) =
                 large.into_iter().partition(|id| changed.contains(id));
             users.extend(large_rows::read_large(tx, self.workspace, &large, self.budget).await?);
@@ -316,7 +325,6 @@ impl<'a> UserSet<'a> {
                 self.decide_for_holders(tx, cores, users).await?;
             }
         }
-        self.locked.extend(ids);
         Ok(missing)
     }
 }
