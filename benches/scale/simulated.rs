@@ -64,15 +64,18 @@ impl Worker {
     pub async fn start(config: &Config, part: Duration, all: bool, seen: &Arc<Timings>) -> Self {
         let app = App::open(config.clone()).await.expect("the worker opens");
         let worker = config.worker.clone();
-        let options = |in_flight| Options {
-            in_flight,
-            per_workspace: usize::MAX,
-            per_receiver: u32::MAX,
-            attempts: config.exports.attempts,
-            pause: Duration::from_millis(config.exports.retry_ms),
-            lease: config.lease(),
-            poll: Duration::from_millis(worker.poll_ms),
-            drain: Duration::from_secs(1),
+        let options = |in_flight| {
+            Options {
+                in_flight,
+                per_workspace: usize::MAX,
+                per_receiver: u32::MAX,
+                attempts: config.exports.attempts,
+                pause: Duration::from_millis(config.exports.retry_ms),
+                lease: config.lease(),
+                poll: Duration::from_millis(worker.poll_ms),
+                drain: Duration::from_secs(1),
+            }
+            .with_workspace_limit(in_flight)
         };
         let stop = CancellationToken::new();
         let mut loops = JoinSet::new();

@@ -1,7 +1,7 @@
 //! `longshore import`: users from newline-delimited JSON.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Read, Write as _};
+use std::io::{Read, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +24,10 @@ use kit::words::count;
 
 /// The hint for an import that did not finish.
 const USERS_STAY: &str = "imported users stay; run the same import again to finish it";
+
+/// The same if rejected lines are written to a file, which a second import does not overwrite.
+const USERS_STAY_WITH_REJECTS: &str = "imported users stay; to finish the import, run it again \
+                                       with another file for --rejects";
 
 /// The same for a dry run.
 const NOTHING_WRITTEN: &str = "nothing was written (--dry-run)";
@@ -91,7 +95,11 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         keep_lines: rejects.is_some(),
         dry_run: arguments.dry_run,
     };
-    let hint = if arguments.dry_run { NOTHING_WRITTEN } else { USERS_STAY };
+    let hint = match &rejects {
+        _ if arguments.dry_run => NOTHING_WRITTEN,
+        Some(_) => USERS_STAY_WITH_REJECTS,
+        None => USERS_STAY,
+    };
     let (workspace_id, name) = (Some(workspace.id), workspace.name.clone());
     if !arguments.dry_run {
         let files = json!({ "files": arguments.files });
@@ -204,7 +212,7 @@ impl<R: Read> Read for Counted<R> {
 /// The file of invalid lines.
 struct Rejects {
     path: PathBuf,
-    file: BufWriter<File>,
+    file: File,
     lines: u64,
     /// The first error.
     error: Option<std::io::Error>,
@@ -216,7 +224,6 @@ impl Rejects {
     fn create(path: &Path) -> Result<Self, String> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let file = file.map_err(|error| format!("--rejects {}: {error}", path.display()))?;
-        let file = BufWriter::new(file);
         Ok(Self { path: path.to_owned(), file, lines: 0, error: None })
     }
 
@@ -225,21 +232,18 @@ impl Rejects {
         if line.is_empty() || self.error.is_some() {
             return;
         }
-        let written = self.file.write_all(line).and_then(|()| self.file.write_all(b"\n"));
+        // Whole and at once, because a signal can end the import after any line.
+        let written = self.file.write_all(&[line, b"\n"].concat());
         self.lines += u64::from(written.is_ok());
         self.error = written.err();
     }
 
     /// Prints the number of lines; deletes the file if it has none.
-    fn close(mut self) -> Result<(), String> {
+    fn close(self) -> Result<(), String> {
         let path = self.path.display();
-        let done = self.error.take().map_or(Ok(()), Err).and_then(|()| self.file.flush());
-        done.map_err(|error| {
-            format!(
-                "--rejects {path}: {error}; some invalid lines are not in \
-                                      it"
-            )
-        })?;
+        if let Some(error) = self.error {
+            return Err(format!("--rejects {path}: {error}; some invalid lines are not in it"));
+        }
         match self.lines {
             0 => drop(std::fs::remove_file(&self.path)),
             lines => eprintln!("{} in {path}", count(lines, "invalid line")),

@@ -259,24 +259,48 @@ fn total(chosen: &[(&PartitionLag, i64)]) -> String {
     )
 }
 
-/// Moves the positions in one transaction, with their entries in the audit log.
+/// Whether a reset to `next` still goes in the direction that was found for `shown`. If it was
+/// confirmed, which can take hours, it must not repeat more messages than it showed.
+fn is_as_shown(shown: &GroupOffset, current: &GroupOffset, next: i64, was_confirmed: bool) -> bool {
+    let is_same = (&current.log_id, current.resets) == (&shown.log_id, shown.resets);
+    let goes_back = next <= shown.next && !was_confirmed;
+    is_same && (current.next == shown.next || goes_back || current.next <= next)
+}
+
+/// Moves the positions in one transaction, with their entries in the audit log. Returns the former
+/// positions.
 async fn move_positions(
     app: &App,
     topic: Topic,
     log_id: &str,
     chosen: &[(&PartitionLag, i64)],
-) -> CommandResult {
+    was_confirmed: bool,
+) -> CommandResult<Vec<i64>> {
     let mut tx = app.store.write().await?;
+    let mut former_positions = Vec::with_capacity(chosen.len());
     for (line, next) in chosen {
-        let position =
-            GroupOffset { log_id: log_id.to_owned(), next: *next, ..line.position.clone() };
+        let GroupOffset { consumer_group: group, partition, next: shown, .. } = &line.position;
+        let current = offsets::lock(&mut tx, group, topic, *partition).await?;
+        let is_as_shown =
+            |current: &GroupOffset| is_as_shown(&line.position, current, *next, was_confirmed);
+        let Some(current) = current.filter(is_as_shown) else {
+            return Err(format!(
+                "{} {partition} of {group}: the position moved meanwhile, from {shown}; nothing \
+                 was changed, so run the command again",
+                topic.name()
+            )
+            .into());
+        };
+        let former = current.next;
+        let position = GroupOffset { log_id: log_id.to_owned(), next: *next, ..current };
         offsets::reset(&mut tx, topic, &position).await?;
-        let GroupOffset { consumer_group: group, partition, next: former, .. } = &line.position;
         let change = ("log.reset", format!("{} {partition} of {group}", topic.name()));
         let details = json!({ "before": { "next": former }, "after": { "next": next } });
         audit::record(&mut tx, app, None, change, details).await?;
+        former_positions.push(former);
     }
-    Ok(tx.commit().await?)
+    tx.commit().await?;
+    Ok(former_positions)
 }
 
 async fn reset(app: &App, reset: &Reset) -> CommandResult {
@@ -315,9 +339,13 @@ async fn reset(app: &App, reset: &Reset) -> CommandResult {
         return Ok(());
     }
     let log_id = &offsets.id;
-    retry::while_busy(async || move_positions(app, reset.topic, log_id, &chosen).await).await?;
-    for (line, next) in &chosen {
-        let GroupOffset { consumer_group: group, partition, next: former, .. } = &line.position;
+    let was_confirmed = reset.consent.needs_effects();
+    let former_positions = retry::while_busy(async || {
+        move_positions(app, reset.topic, log_id, &chosen, was_confirmed).await
+    })
+    .await?;
+    for ((line, next), former) in chosen.iter().zip(former_positions) {
+        let GroupOffset { consumer_group: group, partition, .. } = &line.position;
         let topic = reset.topic.name();
         if reset.json {
             let position = json!({

@@ -1,6 +1,7 @@
 //! Processes that end or hang between two durable effects, at each such place of an export:
 //! always every user exactly once, one callback, and nothing else left behind.
 
+mod lost_plans;
 mod proof;
 
 use serde_json::{Value, json};
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 use crate::support::api::{ALL_FIELDS, Accepted};
 use crate::support::checker::{self, ExpectedExport};
 use crate::support::fleet::{Backend, Fleet, notice_lost_workers};
+use crate::support::http_proxy::{ChooseFault, HttpProxy, ProxyFault};
 use crate::support::receiver::Receiver;
 use crate::support::storage::TestStorage;
 use crate::support::{Api, WorkspaceFile, callbacks, eventually, killed, stores, user_records};
@@ -156,7 +158,10 @@ killed! {
 /// `point` of that its worker ends or stops. The plan has that day from its first commit on: a part
 /// may begin at once.
 async fn moved_with(point: &str) -> (Scene, Accepted) {
-    let scene = Scene::own(Backend::Fleet(1), ("worker-1", point)).await;
+    moved_in(Scene::own(Backend::Fleet(1), ("worker-1", point)).await).await
+}
+
+async fn moved_in(scene: Scene) -> (Scene, Accepted) {
     let function = "CREATE FUNCTION plan_yesterday() RETURNS trigger LANGUAGE plpgsql AS $$
          BEGIN
              NEW.plan = jsonb_set(NEW.plan::jsonb, '{upload_date}',
@@ -179,6 +184,33 @@ async fn between_the_copies_and_the_removals_of_a_move() {
     let storage = scene.storage.as_ref().expect("own storage");
     let both = || async { storage.list_files().await.len() == 2 * PARTS };
     eventually("both names are listed", both).await;
+    scene.fleet.launch("worker-1").await;
+    scene.ends_whole(&accepted.prefix).await;
+    scene.fleet.close().await;
+}
+
+/// A key without the right to list, as S3 rejects its requests.
+const CANNOT_LIST: ChooseFault = |method, query| {
+    if query.contains("list-type=2") {
+        Some(ProxyFault::Respond(403, "<Error><Code>AccessDenied</Code></Error>"))
+    } else if [reqwest::Method::GET, reqwest::Method::HEAD].contains(method) {
+        Some(ProxyFault::HideMissing)
+    } else {
+        None
+    }
+};
+
+/// The next attempt looks at the old names, which are deleted.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_move_without_the_right_to_list() {
+    let storage = TestStorage::s3().await;
+    let http_proxy = HttpProxy::start(storage.endpoint(), CANNOT_LIST).await;
+    let limited = Some(storage.at(&http_proxy.endpoint()));
+    let failing = ("worker-1", "finish::stored=kill");
+    let scene = Scene::new(Backend::Fleet(1), limited, failing).await;
+    let scene = Scene { storage: Some(storage), ..scene };
+    let (mut scene, accepted) = moved_in(scene).await;
+    scene.fleet.wait_until_exited("worker-1").await;
     scene.fleet.launch("worker-1").await;
     scene.ends_whole(&accepted.prefix).await;
     scene.fleet.close().await;

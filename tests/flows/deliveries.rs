@@ -145,9 +145,8 @@ async fn work(app: App, stop: CancellationToken) {
     while !stop.is_cancelled() {
         for claim in take(&app).await {
             let (app, stop) = (app.clone(), stop.clone());
-            attempts.spawn(async move {
-                deliveries::run(&app.deliveries, &app.messages, &claim, &stop).await
-            });
+            attempts
+                .spawn(async move { deliveries::run(&app, &app.messages, &claim, &stop).await });
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -433,20 +432,17 @@ async fn late_workers_are_ignored_and_stopped_ones_release_claims(store: TestSto
     let [claim] = take(app).await.try_into().unwrap();
     let stopped = CancellationToken::new();
     stopped.cancel();
-    deliveries::run(&app.deliveries, &app.messages, &claim, &stopped).await.unwrap();
+    deliveries::run(app, &app.messages, &claim, &stopped).await.unwrap();
     let delivery = find(app, id).await;
     assert_eq!((delivery.state, delivery.attempts), (State::Pending, 0));
     let [next] = take(app).await.try_into().unwrap();
     assert!(next.attempt > claim.attempt);
 
     // The first one comes too late, whatever it has done.
-    let late =
-        deliveries::run(&app.deliveries, &app.messages, &claim, &CancellationToken::new()).await;
+    let late = deliveries::run(app, &app.messages, &claim, &CancellationToken::new()).await;
     assert!(matches!(late, Err(DeliveryError::Claim(ClaimError::Lost))), "{late:?}");
     assert_eq!(find(app, id).await.state, State::Pending);
-    deliveries::run(&app.deliveries, &app.messages, &next, &CancellationToken::new())
-        .await
-        .unwrap();
+    deliveries::run(app, &app.messages, &next, &CancellationToken::new()).await.unwrap();
     assert_eq!(find(app, id).await.state, State::Delivered);
 
     // What cannot be tried at all comes again, and is given up with its reason in the end.

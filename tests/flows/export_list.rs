@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::stores::on_pool;
-use crate::support::{Api, WorkspaceFile};
+use crate::support::stores::{self, on_pool};
+use crate::support::{Api, WorkspaceFile, eventually, open_work, user_records};
 
 /// The rows of `export list --json` with these arguments.
 async fn list(fleet: &Fleet, arguments: &[&str]) -> Vec<Value> {
@@ -253,6 +253,75 @@ async fn a_page_continues_after_an_export_that_left_the_filter() {
     }
     fleet.resume("worker-1");
     fleet.close().await;
+}
+
+/// With all rows about it. An export stays while it is in progress, its files are being deleted, or
+/// its URL has not expired for long.
+async fn an_export_that_ended_long_ago_is_deleted(backend: Backend, worker: &str) {
+    let mut fleet = Fleet::start(backend, &[]).await;
+    let acme = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
+    let records: Vec<String> = (0..5).map(|number| user_records::simple(number, 1)).collect();
+    fleet.import("acme", &records).await;
+    let done = async || {
+        let accepted = acme.export_all().await;
+        acme.done(&accepted.prefix).await;
+        accepted
+    };
+    let (old, recent, linked) = (done().await, done().await.prefix, done().await.prefix);
+    let unfinished = done().await.prefix;
+    open_work::expire_exports(&fleet).await;
+    let cleaned = done().await.prefix;
+    fleet.kill(worker);
+
+    // By 401 days.
+    let all_times = "UPDATE export_jobs SET requested_at = requested_at - 34646400000,
+                         finished_at = finished_at - 34646400000,
+                         expires_at = expires_at - 34646400000
+                     WHERE object_prefix = $1";
+    let without_url = "UPDATE export_jobs SET requested_at = requested_at - 34646400000,
+                           finished_at = finished_at - 34646400000
+                       WHERE object_prefix = $1";
+    let reopened = "UPDATE export_jobs SET requested_at = requested_at - 34646400000,
+                        state = 'running', completed_at = NULL, finished_at = NULL,
+                        expires_at = NULL
+                    WHERE object_prefix = $1";
+    let cleaned_later = "UPDATE claims SET due_at = due_at + 86400000
+                         WHERE kind = 'export_cleanup'
+                           AND job = (SELECT id FROM export_jobs WHERE object_prefix = $1)";
+    for (sql, prefix) in [
+        (all_times, &old.prefix),
+        (without_url, &linked),
+        (reopened, &unfinished),
+        (all_times, &cleaned),
+        (cleaned_later, &cleaned),
+    ] {
+        change(&fleet, sql, prefix).await;
+    }
+    let database = fleet.database_url();
+    let broken = "INSERT INTO export_broken_users (job_id, service_id, reason)
+                  SELECT id, id, 'unreadable' FROM export_jobs";
+    assert_eq!(stores::execute(&database, broken).await, 5);
+    fleet.launch(worker).await;
+
+    let status = format!("/users/export/{}", old.prefix);
+    eventually("it is deleted", async || acme.get(&status).await.status == 404).await;
+    let left = list(&fleet, &[]).await;
+    assert_eq!(prefixes(&left), [&cleaned, &unfinished, &linked, &recent]);
+    for rows in ["SELECT count(*) FROM export_counts", "SELECT count(*) FROM export_broken_users"] {
+        assert_eq!(stores::count(&database, rows).await, 4, "{rows}");
+    }
+    assert_eq!(acme.open(old.address()).await.status, 403, "its URL has expired");
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_that_ended_long_ago_is_deleted_on_sqlite() {
+    an_export_that_ended_long_ago_is_deleted(Backend::Embedded, "standalone").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_that_ended_long_ago_is_deleted_on_postgres() {
+    an_export_that_ended_long_ago_is_deleted(Backend::Fleet(1), "worker-1").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

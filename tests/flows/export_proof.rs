@@ -16,7 +16,7 @@ use crate::support::api::{Accepted, Api};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::storage::TestStorage;
 use crate::support::workspace::WorkspaceFile;
-use crate::support::{checker, process, user_records};
+use crate::support::{checker, process, stores, user_records};
 
 /// Users, and users in a file.
 const USERS: usize = 23;
@@ -266,6 +266,53 @@ async fn exports_in_own_storage_are_verified_where_they_are() {
     }
 }
 
+/// Without the manifest, nothing is signed.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_require_a_manifest() {
+    let (fleet, api) = started(WorkspaceFile::new("acme")).await;
+    let accepted = exported(&api).await;
+    let prefix = &accepted.prefix;
+    let signers = allowed_signers(&fleet).await;
+    let stranger = PrivateKey::from_seed(&[7; 32]).public_key().to_string();
+    let keys = [["--allowed-signers", text(&signers)], ["--public-key", stranger.as_str()]];
+    let download = async |name: &str, keys: &[&str]| {
+        let output = fleet.directory().join(name);
+        let arguments = ["export", "download", prefix, "--output", text(&output)];
+        let access = ["--url", fleet.base(), "--key", api.key()];
+        let shown = longshore(&[&arguments[..], &access, keys].concat()).await;
+        (shown.status.code(), output.join(format!("{prefix}.zip")).exists())
+    };
+
+    // Deleted after the download: the status names a manifest.
+    let directory = downloaded(&fleet, &api, prefix, "deleted").await;
+    let manifest = directory.join(format!("{prefix}.manifest.json"));
+    let bytes = fs::read(&manifest).expect("a file");
+    fs::remove_file(&manifest).expect("a file");
+    assert_eq!(download("deleted", &keys[0]).await, (Some(1), true));
+    assert_eq!(download("deleted", &[]).await, (Some(1), true));
+    // `verify` reports it, too.
+    let zip = directory.join(format!("{prefix}.zip"));
+    let found = verified(&[text(&zip), "--allowed-signers", text(&signers)]).await;
+    assert_eq!(found, invalid("missing", &format!("{prefix}.manifest.json")));
+    fs::write(&manifest, bytes).expect("a file");
+    assert_eq!(download("deleted", &keys[0]).await, (Some(0), true));
+    // The signature alone.
+    fs::remove_file(directory.join(format!("{prefix}.manifest.json.sig"))).expect("a file");
+    assert_eq!(download("deleted", &keys[0]).await, (Some(1), true));
+
+    // As a worker of 0.2.0 completes an export: only keys require a manifest.
+    let without = "UPDATE export_jobs SET manifest_sha256 = NULL";
+    assert_eq!(stores::execute(&fleet.database_url(), without).await, 1);
+    for (index, keys) in keys.iter().enumerate() {
+        assert_eq!(download(&format!("keys-{index}"), keys).await, (Some(1), false));
+    }
+    assert_eq!(download("no-keys", &[]).await, (Some(0), true));
+    // The archive was kept, and continues without keys.
+    assert_eq!(download("keys-0", &[]).await, (Some(0), true));
+    assert_eq!(download("keys-0", &keys[0]).await, (Some(1), true));
+    fleet.close().await;
+}
+
 /// The first half of a download is there, with the ETag of a file.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_download_continues_only_the_same_file() {
@@ -319,7 +366,10 @@ async fn every_line_is_a_record_of_the_served_schema() {
 
     let aliased = api.export(&json!({ "fields_to_export": ["their_id", "email"] })).await;
     api.done(&aliased.prefix).await;
-    for accepted in [exported(&api).await, aliased] {
+    let twice = api.export(&json!({ "fields_to_export": ["service_id", "their_id"] })).await;
+    api.done(&twice.prefix).await;
+    let both_names = twice.prefix.clone();
+    for accepted in [exported(&api).await, aliased, twice] {
         assert_eq!(verified(&[accepted.address(), "--records"]).await, valid());
         let mut lines = 0;
         for file in checker::downloaded(&api.download(accepted.address()).await) {
@@ -327,6 +377,10 @@ async fn every_line_is_a_record_of_the_served_schema() {
                 let record: Value = serde_json::from_slice(line).expect("JSON");
                 let checked = schemas.validate(&record, schema);
                 assert!(checked.is_ok(), "{}: {record}", checked.unwrap_err());
+                if accepted.prefix == both_names {
+                    let id = &record["service_id"];
+                    assert!(id.is_string() && record["their_id"] == *id, "{record}");
+                }
                 lines += 1;
             }
         }

@@ -9,16 +9,18 @@ use std::time::Duration;
 use longshore::app::App;
 use longshore::exports::overview::{self, Filter, ListPosition};
 use longshore::exports::rows::{self, PartResult};
-use longshore::exports::{Audience, Cause, ExportError, Job, State, finish, state};
+use longshore::exports::{Audience, Cause, ExportError, Job, State, finish, state, storage_health};
 use longshore::kinds;
 use longshore::users::Position;
+use objects::ObjectError;
 use serde_json::json;
+use store::Store;
 use store::claims::{Claim, ClaimError};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::support::export_world::{LEASE, SLICES, World};
-use crate::support::stores::{on_both_stores, on_pool};
+use crate::support::stores::{self, on_both_stores, on_pool, on_postgres};
 
 on_both_stores!(World =>
     empty_exports_only_need_finishing,
@@ -254,6 +256,35 @@ async fn cancelling_races_with_the_last_part(world: World) {
             (Err(ClaimError::Lost), true) => world.assert_ended(&job, State::Cancelled).await,
             other => panic!("{other:?}"),
         }
+    }
+}
+
+mod at_once {
+    use super::*;
+
+    // SQLite has one writer.
+    on_postgres!(World => a_failure_of_the_storage_is_stored_while_the_job_is_cancelled,);
+
+    /// Both lock the job before its claims. A worker that held its claim meanwhile would make the
+    /// cancellation fail.
+    async fn a_failure_of_the_storage_is_stored_while_the_job_is_cancelled(world: World) {
+        let Store::Postgres { pool, .. } = &world.test.store else { panic!("not PostgreSQL") };
+        let (job, claims) = world.running(1).await;
+        let mut tx = world.app.store.write().await.unwrap();
+        assert!(rows::is_running(&mut tx, job.id).await.unwrap());
+        let (app, claim) = (world.app.clone(), claims[0]);
+        let noted = tokio::spawn(async move {
+            let error = ExportError::Own(ObjectError::Unavailable("down".into()));
+            storage_health::noted(&app, &claim, async { Err(error) }).await
+        });
+        stores::wait_until_blocked(pool).await;
+        let claim = sqlx::query("SELECT 1 FROM claims WHERE job = $1 FOR UPDATE NOWAIT");
+        assert_eq!(claim.bind(job.id).fetch_all(pool).await.unwrap().len(), 1);
+        assert!(state::cancel(&world.app, &mut tx, &job).await.unwrap().is_some());
+        tx.commit().await.unwrap();
+        assert!(noted.await.unwrap().is_err());
+        let progress = world.progress(&job).await;
+        assert_eq!((progress.state, progress.error), (State::Cancelled, None));
     }
 }
 

@@ -5,6 +5,7 @@ mod applying;
 mod batches;
 mod installation;
 mod kafka;
+mod resetting;
 mod trimming;
 
 use std::time::Duration;

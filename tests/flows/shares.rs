@@ -22,7 +22,7 @@ use crate::support::stores::{TestStore, on_both_stores};
 on_both_stores!(
     each_row_ends_as_its_work_does,
     work_for_a_newer_worker_is_retried_from_time_to_time,
-    one_workspace_does_not_starve_another,
+    workspaces_do_not_starve_another,
 );
 
 #[derive(Debug, thiserror::Error)]
@@ -153,10 +153,10 @@ async fn each_row_ends_as_its_work_does(test: TestStore) {
     assert_eq!(taken.iter().map(|claim| claim.item).collect::<Vec<_>>(), [WAITS_FOR_STOP]);
 }
 
-/// Does the rows of one job only once it may.
+/// Does the rows of some jobs only once it may.
 struct Stalled {
     store: Store,
-    slow: Uuid,
+    slow: [Uuid; 2],
     may_end: CancellationToken,
     begun: AtomicUsize,
     done: Mutex<Vec<Uuid>>,
@@ -167,7 +167,7 @@ impl Handler for Stalled {
     const KIND: Kind = kinds::EXPORT_PART;
 
     async fn handle(&self, claim: &Claim, _: &CancellationToken) -> Result<(), Failure> {
-        if claim.job == self.slow {
+        if self.slow.contains(&claim.job) {
             self.begun.fetch_add(1, Ordering::SeqCst);
             self.may_end.cancelled().await;
         }
@@ -183,9 +183,10 @@ impl Handler for Stalled {
     }
 }
 
-async fn one_workspace_does_not_starve_another(test: TestStore) {
+async fn workspaces_do_not_starve_another(test: TestStore) {
     const SHARE: usize = 4;
-    let (store, slow, quick) = (test.store.clone(), Uuid::new_v4(), Uuid::new_v4());
+    let store = test.store.clone();
+    let [quick, slow @ ..] = [(); 3].map(|()| Uuid::new_v4());
     let work = Arc::new(Stalled {
         store: store.clone(),
         slow,
@@ -193,22 +194,25 @@ async fn one_workspace_does_not_starve_another(test: TestStore) {
         begun: AtomicUsize::new(0),
         done: Mutex::default(),
     });
-    offer(&store, Job::new(1, slow), 0..40).await;
     let shared = options().with_workspace_limit(SHARE);
     let shutdown = CancellationToken::new();
     let running = shares::run(store.clone(), work.clone(), shared, shutdown.clone());
     let running = tokio::spawn(running);
-    eventually("the slow workspace has its share", async || {
-        work.begun.load(Ordering::SeqCst) >= SHARE
-    })
-    .await;
-    offer(&store, Job::new(2, quick), 0..40).await;
+    // The first one alone has its share, the second one half of what is free then.
+    for (workspace, job, begun) in [(1, slow[0], SHARE), (2, slow[1], SHARE + SHARE / 2)] {
+        offer(&store, Job::new(workspace, job), 0..40).await;
+        eventually("a slow workspace has its share", async || {
+            work.begun.load(Ordering::SeqCst) >= begun
+        })
+        .await;
+    }
+    offer(&store, Job::new(3, quick), 0..40).await;
     eventually("the quick workspace's job is done", async || work.done.lock().unwrap().len() == 40)
         .await;
     assert!(work.done.lock().unwrap().iter().all(|job| *job == quick));
-    assert_eq!(work.begun.load(Ordering::SeqCst), SHARE);
+    assert_eq!(work.begun.load(Ordering::SeqCst), SHARE + SHARE / 2);
     work.may_end.cancel();
-    eventually("all is done", async || work.done.lock().unwrap().len() == 80).await;
+    eventually("all is done", async || work.done.lock().unwrap().len() == 120).await;
     shutdown.cancel();
     running.await.unwrap();
 }

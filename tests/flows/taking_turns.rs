@@ -5,15 +5,12 @@ use std::process::Output;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use sqlx::PgPool;
 use tokio::task::JoinHandle;
 
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::process::{self, Process};
 use crate::support::{Api, WorkspaceFile, eventually, stores};
-
-/// Who waits for another.
-const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
 /// A gateway, and a worker that each test starts.
 struct Scene {
@@ -79,7 +76,9 @@ impl Scene {
     }
 
     async fn a_session_waits(&self) {
-        stores::wait_for_count(&self.fleet.database_url(), WAITING, |count| count > 0).await;
+        let pool = PgPool::connect(&self.fleet.database_url()).await.expect("PostgreSQL answers");
+        stores::wait_until_blocked(&pool).await;
+        pool.close().await;
     }
 
     async fn users(&self) -> i64 {

@@ -5,6 +5,7 @@ mod bounds;
 mod consent;
 mod erasing;
 mod identities;
+mod importing;
 mod model;
 mod push_tokens;
 mod racing;

@@ -3,6 +3,7 @@
 mod bodies;
 mod checked;
 mod identifiers;
+mod interrupted;
 mod kept;
 mod phones;
 mod reading;

@@ -1,4 +1,4 @@
-//! Attempts at a delivery: within the slots of its workspace, and with their outcomes stored.
+//! Attempts at a delivery, whose outcomes are stored.
 
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
@@ -10,21 +10,18 @@ use tracing::Instrument as _;
 use super::rows::{self, AttemptResult};
 use super::send::{self, EmailSender, Unsent};
 use super::{Delivery, DeliveryError, State, offer_next};
-use crate::app::App;
+use gateway::app::App;
 use kit::clock::millis;
 use kit::retry::backoff;
 use kit::{fail_point, panics};
 use runtime::app::queue::held_by;
-use runtime::fairness::{Holder, SLOT_BYTES};
+use runtime::fairness::Holder;
 use runtime::outbound::Failure;
 use runtime::traces;
 use store::claims::{self, Claim, ClaimError};
 
 /// The longest pause between two attempts.
 const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
-
-/// How long a delivery waits for a slot of its workspace, and then without a claim.
-const FULL_PAUSE: Duration = Duration::from_millis(500);
 
 /// Makes one attempt at the delivery of `claim`, and stores its outcome together with the end of
 /// the claim. [`ClaimError::Lost`]: another worker has claimed the delivery, and its attempt
@@ -41,18 +38,6 @@ pub async fn run(
     let Some(delivery) = found.filter(|delivery| delivery.state == State::Pending) else {
         return withdraw(app, claim).await;
     };
-    let workspace = Holder::Workspace(delivery.workspace_id);
-    let _slot = tokio::select! {
-        biased;
-        slot = app.slots.reserve(workspace, SLOT_BYTES) => slot,
-        // Others wait for the claim's slot.
-        () = tokio::time::sleep(FULL_PAUSE) => {
-            return Ok(claims::release_uncounted(&app.store, claim, FULL_PAUSE).await?);
-        }
-        () = stop.cancelled() => {
-            return Ok(claims::release_uncounted(&app.store, claim, Duration::ZERO).await?);
-        }
-    };
     let span = tracing::info_span!(
         "delivery",
         request_id = tracing::field::Empty,
@@ -64,7 +49,7 @@ pub async fn run(
         traces::continue_trace(&delivery.request_id);
         attempt(app, emails, claim, stop, &delivery).await
     };
-    held_by(workspace, work.instrument(span)).await
+    held_by(Holder::Workspace(delivery.workspace_id), work.instrument(span)).await
 }
 
 async fn attempt(
@@ -100,7 +85,7 @@ async fn attempt(
 /// Gives up the delivery of a claim that cannot be attempted, once its time limit has passed; until
 /// then delays it by `pause`. Does not read the row, which may be the cause of the failure.
 pub async fn give_up_after_deadline(
-    app: &gateway::app::App,
+    app: &App,
     claim: &Claim,
     reason: &str,
     pause: Duration,

@@ -27,7 +27,6 @@
 //!
 //! | module | is about |
 //! |---|---|
-//! | [`app`] | the state of this layer: the slots for attempts |
 //! | [`api`] | the requests of a workspace for its deliveries |
 //! | `attempt`, `send` | one attempt and its outcome; what is sent, by the kind of the delivery |
 //! | `rows`, `list_rows`, `given_up_rows` | the SQL |
@@ -39,7 +38,6 @@
 //! Start with [`enqueue`], which stores a delivery in the transaction of its cause, and [`run`].
 
 pub mod api;
-pub mod app;
 mod attempt;
 mod given_up_rows;
 mod list_rows;

@@ -12,7 +12,9 @@ use uuid::Uuid;
 
 use super::error::check_stop;
 use super::spill::PIECE_BYTES;
-use super::{ExportError, Job, Plan, Progress, State, part_rows, paths, rows, telemetry};
+use super::{
+    ExportError, Job, Plan, Progress, State, part_rows, paths, rows, stray_files, telemetry,
+};
 use gateway::app::App;
 use gateway::workspaces;
 use kit::clock::{hours, millis};
@@ -34,16 +36,17 @@ const REMOVALS_AT_ONCE: usize = 8;
 pub async fn clean(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
     let mut tx = app.store.snapshot().await?;
     let loaded = rows::load(&mut tx, claim.job).await?;
+    let now = app.clock.moved(claims::now(&mut tx).await?);
     drop(tx);
     let Some((job, progress)) = loaded else { return finish(app, claim).await };
     telemetry::note_request(&job);
-    let deleted = delete_leftovers(app, &job, &progress, stop).await;
+    let deleted = delete_leftovers(app, claim, &job, &progress, now, stop).await;
     fail_point!("cleanup::removed");
     if let Err(error) = &deleted {
         metrics::counter!("longshore_export_cleanup_failures_total").increment(1);
         tracing::warn!(export = %job.id, %error, "cannot delete all files of an export");
     }
-    match next_pass(app, claim, &progress, deleted.is_ok()) {
+    match next_pass(app, claim, &progress, now, deleted.is_ok()) {
         Some(pause) => {
             let mut tx = app.store.write().await?;
             claims::postpone(&mut tx, claim, pause).await?;
@@ -70,11 +73,16 @@ async fn finish(app: &App, claim: &Claim) -> Result<(), ClaimError> {
 }
 
 /// The time of the next pass; none when no worker can still write and everything is deleted.
-fn next_pass(app: &App, claim: &Claim, progress: &Progress, all_deleted: bool) -> Option<Duration> {
+fn next_pass(
+    app: &App,
+    claim: &Claim,
+    progress: &Progress,
+    now: i64,
+    all_deleted: bool,
+) -> Option<Duration> {
     let attempt = u32::try_from(claim.attempt).unwrap_or(u32::MAX);
     let pause = retry::backoff(attempt, PAUSE, MAX_BACKOFF);
     let retention = millis(hours(app.config.exports.cleanup_hours));
-    let now = app.clock.now_ms();
     let Some(ended) = progress.finished_at else { return Some(pause) };
     let expires_at = progress.expires_at.unwrap_or(ended);
     if now < expires_at {
@@ -91,16 +99,18 @@ fn last_pass(ended: i64, expires_at: i64, retention: i64, all_deleted: bool) -> 
 
 async fn delete_leftovers(
     app: &App,
+    claim: &Claim,
     job: &Job,
     progress: &Progress,
+    now: i64,
     stop: &CancellationToken,
 ) -> Result<(), ExportError> {
     match (job.storage_id, &progress.plan) {
-        (None, _) => clean_private(app, job, progress).await,
+        (None, _) => clean_private(app, job, progress, now).await,
         // Nothing was written before there was a plan.
         (Some(_), None) => Ok(()),
         (Some(storage), Some(plan)) => {
-            let own = clean_own(app, job, progress, plan, storage, stop).await;
+            let own = clean_own(app, claim, job, progress, plan, storage, stop).await;
             own.and(clean_pieces(app, job).await)
         }
     }
@@ -108,6 +118,7 @@ async fn delete_leftovers(
 
 async fn clean_own(
     app: &App,
+    claim: &Claim,
     job: &Job,
     progress: &Progress,
     plan: &Plan,
@@ -115,17 +126,32 @@ async fn clean_own(
     stop: &CancellationToken,
 ) -> Result<(), ExportError> {
     let dates = dates_to_clean(progress, plan);
-    let completed = progress.completion_date().filter(|_| progress.state == State::Done);
-    let kept = completed.filter(|_| may_have_large_files(progress));
-    if dates.is_empty() && kept.is_none() {
-        return Ok(());
-    }
-    let objects = workspaces::open_storage(app, storage).await?;
+    let objects = match workspaces::open_storage(app, storage).await {
+        // The export is complete without this.
+        Err(error) if dates.is_empty() => {
+            tracing::warn!(%error, export = %job.id, "cannot open the storage of an export");
+            return Ok(());
+        }
+        opened => opened?,
+    };
     for date in dates {
         clean_folder(&objects, job, plan, progress, date, stop).await?;
     }
-    let Some(date) = kept else { return Ok(()) };
-    // The export is complete without this.
+    if progress.state != State::Done {
+        return Ok(());
+    }
+    if may_have_large_files(progress) {
+        abort_uploads(&objects, job, progress).await;
+    }
+    let Some(parts) = progress.parts else { return Ok(()) };
+    // All names of the plan: the rows of the parts may be deleted already.
+    let parts = (1..=parts).collect();
+    stray_files::delete(app, claim, &objects, job, progress, parts, stop).await
+}
+
+/// Aborts the unfinished uploads of a finished export, which is complete without this.
+async fn abort_uploads(objects: &Objects, job: &Job, progress: &Progress) {
+    let Some(date) = progress.completion_date() else { return };
     match objects.abort_uploads(&job.folder(date)).await {
         Ok(()) => {}
         // Not every key may list uploads, and each pass would report it.
@@ -136,7 +162,6 @@ async fn clean_own(
             tracing::warn!(%error, export = %job.id, "cannot abort unfinished uploads");
         }
     }
-    Ok(())
 }
 
 /// The pieces of large files in own storage that a killed or paused worker left.
@@ -152,8 +177,12 @@ fn may_have_large_files(progress: &Progress) -> bool {
 }
 
 /// The segments and the ZIP behind `url`: everything except a ZIP that is still valid.
-async fn clean_private(app: &App, job: &Job, progress: &Progress) -> Result<(), ExportError> {
-    let now = app.clock.now_ms();
+async fn clean_private(
+    app: &App,
+    job: &Job,
+    progress: &Progress,
+    now: i64,
+) -> Result<(), ExportError> {
     let is_valid =
         progress.state == State::Done && progress.expires_at.is_some_and(|end| now < end);
     let winner = progress.archive.filter(|_| is_valid);
@@ -191,11 +220,12 @@ async fn clean_folder(
     date: jiff::civil::Date,
     stop: &CancellationToken,
 ) -> Result<(), ExportError> {
+    let folder = job.folder(date);
     for suffix in manifest::ALL_SUFFIXES {
-        let path = paths::own_proof(&job.folder(date), suffix);
+        let path = paths::own_proof(&folder, suffix);
         objects.delete(&path).await.map_err(ExportError::Own)?;
     }
-    match objects.delete_prefix(&job.folder(date)).await {
+    match objects.delete_prefix(&folder).await {
         Err(ObjectError::Refused(_)) => {}
         result => return result.map(drop).map_err(ExportError::Own),
     }

@@ -16,6 +16,7 @@ use gateway::app::App;
 use gateway::formats::SuccessText;
 use gateway::idempotency::{ChangeTurn, StoredResponse};
 use gateway::workspaces::{self, Workspace, segments};
+use kit::clock::from_ms;
 use kit::fail_point;
 use runtime::audit::Change;
 use runtime::kinds;
@@ -41,7 +42,7 @@ pub async fn create(
     users: RequestedUsers,
     options: ExportOptions,
 ) -> Result<NewExport, ApiError> {
-    let now = app.clock.now();
+    let now = from_ms(app.clock.moved(claims::now(tx).await?));
     let (workspace, audience, segment_id) = resolve(tx, workspace, users).await?;
     let warnings = options.warnings;
     let job = Job {
@@ -67,7 +68,7 @@ pub async fn create(
 /// Writes a new job with the request of `former`: the same audience, fields, format, destination
 /// and callback. A control group is the one that is active now, and the destination's storage the
 /// one that is declared now. The job starts as soon as a worker is free; it needs no message in the
-/// log. A job that has not ended is a conflict.
+/// log. A job that has not ended, or whose default destination has changed, is a conflict.
 pub async fn create_again(
     app: &App,
     tx: &mut Tx,
@@ -138,13 +139,13 @@ async fn request_again(
         }
     };
     let (workspace, audience, segment_id) = resolve(tx, former.workspace_id, users).await?;
-    let now = app.clock.now();
+    let now = from_ms(app.clock.moved(claims::now(tx).await?));
     let job = Job {
         id: Uuid::now_v7(),
         object_prefix: format!("{}-{}", Uuid::new_v4(), now.as_second()),
         audience,
         segment_id,
-        storage_id: destination::storage(tx, &workspace, former.destination.as_deref()).await?,
+        storage_id: destination::storage_again(tx, &workspace, &former).await?,
         request_id,
         requested_at: now.as_millisecond(),
         ..former

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
+use super::Job;
 use gateway::ApiError;
 use gateway::workspaces::storage::{AZURE, MAX_NAME, S3, URL, is_name};
 use gateway::workspaces::{self, Workspace};
@@ -44,6 +45,38 @@ pub(super) async fn storage(
     let Some(destination) = destination else { return Ok(workspace.own_storage()) };
     let named = workspaces::named_storages(tx, workspace.id).await?;
     find(destination, &destinations(workspace, named)).map_err(ApiError::invalid_field)
+}
+
+/// The storage of an export that repeats `former`. Without a `destination`, the workspace's default
+/// must be of the same kind as for `former`.
+pub(super) async fn storage_again(
+    tx: &mut Tx,
+    workspace: &Workspace,
+    former: &Job,
+) -> Result<Option<Uuid>, ApiError> {
+    let storage = storage(tx, workspace, former.destination.as_deref()).await?;
+    if former.destination.is_none() {
+        let (before, now) = (kind(tx, former.storage_id).await?, kind(tx, storage).await?);
+        if before != now {
+            return Err(changed(&before, &now));
+        }
+    }
+    Ok(storage)
+}
+
+async fn kind(tx: &mut Tx, storage: Option<Uuid>) -> Result<String, StoreError> {
+    match storage {
+        Some(id) => workspaces::storage::kind(tx, id).await,
+        None => Ok(URL.to_owned()),
+    }
+}
+
+/// The error of a repeat whose destination the workspace's default no longer is.
+pub(super) fn changed(before: &str, now: &str) -> ApiError {
+    ApiError::Conflict(format!(
+        "The default destination was {before} and is now {now}: request a new export, and set \
+         destination"
+    ))
 }
 
 /// The destinations that requests of the workspace can choose. Without a choice, the files go to

@@ -29,7 +29,7 @@ use gateway::{self, ADDRESS_REFUSED, ApiError, Operation, Routes};
 use objects::files::SignatureError;
 use objects::{Objects, content_disposition};
 use proof::manifest;
-use store::Tx;
+use store::{Tx, claims};
 
 /// The purpose of the signatures.
 const PURPOSE: &str = "export download";
@@ -114,7 +114,7 @@ fn describe(id: &'static str, title: &'static str, about: &'static str) -> Opera
             "Redirects to a short-lived URL of the storage. Follow the redirect.",
         )
         .with_header("Location", "A short-lived URL.", json!({ "type": "string", "format": "uri" }))
-        .refuses(&not_found(), "The signature is invalid or missing, or the export does not exist")
+        .refuses(&not_found(), "The signature is invalid or missing, or the export lacks this file")
         .refuses(&ApiError::Forbidden(ADDRESS_REFUSED), SENDER_REFUSED);
     let ends = [super::State::Running, super::State::Failed, super::State::Cancelled];
     let refusals = ends.into_iter().filter_map(not_yet).chain([ApiError::Forbidden(EXPIRED)]);
@@ -220,10 +220,13 @@ async fn download(
         return Err(not_found());
     }
     let mut tx = app.request_queue.snapshot().await?;
-    let (job, progress) = rows::by_prefix(&mut tx, &object_prefix).await?.ok_or_else(not_found)?;
+    // The URL of a deleted export expired long ago.
+    let found = rows::by_prefix(&mut tx, &object_prefix).await?;
+    let (job, progress) = found.ok_or(ApiError::Forbidden(EXPIRED))?;
     check_sender(&app, &mut tx, &head, &job).await?;
+    let now = app.clock.moved(claims::now(&mut tx).await?);
     drop(tx);
-    let (attempt, lifetime) = valid_download(&app, &progress)?;
+    let (attempt, lifetime) = valid_download(&progress, now)?;
     let (path, suffix) = match kind {
         Download::Archive => (paths::archive(job.id, attempt), manifest::ARCHIVE_SUFFIX),
         // The release before wrote no manifests.
@@ -240,7 +243,7 @@ async fn check_sender(app: &App, tx: &mut Tx, head: &Parts, job: &Job) -> Result
 }
 
 /// The attempt with the ZIP behind the URL, and how long the URL is valid.
-fn valid_download(app: &App, progress: &Progress) -> Result<(i32, Duration), ApiError> {
+fn valid_download(progress: &Progress, now: i64) -> Result<(i32, Duration), ApiError> {
     if let Some(error) = not_yet(progress.state) {
         return Err(error);
     }
@@ -248,7 +251,7 @@ fn valid_download(app: &App, progress: &Progress) -> Result<(i32, Duration), Api
     let (Some(attempt), Some(expires_at)) = (progress.archive, progress.expires_at) else {
         return Err(not_found());
     };
-    match u64::try_from(expires_at - app.clock.now_ms()) {
+    match u64::try_from(expires_at - now) {
         Ok(remaining_ms) if remaining_ms > 0 => Ok((attempt, Duration::from_millis(remaining_ms))),
         _ => Err(ApiError::Forbidden(EXPIRED)),
     }

@@ -33,10 +33,11 @@ use gateway::formats::SuccessText;
 use gateway::memory::Turns;
 use gateway::workspaces::storage::{self, AZURE, S3, URL};
 use gateway::workspaces::{StorageError, Workspace};
+use kit::clock::{from_ms, utc_date};
 use kit::retry::Retry as _;
 use proof::fields::FieldSet;
 use runtime::fairness::{Holder, Reservation, SLOT_BYTES, SharedMemory};
-use store::{Tx, to_json};
+use store::{Tx, claims, to_json};
 
 /// Estimates of this process at the same time, of exports and of segments: each reads users, and
 /// computes. One workspace uses at most half.
@@ -257,7 +258,8 @@ async fn estimate(
 ) -> Result<Estimates, ExportError> {
     let fields = FieldSet::parse(&request.options.fields)
         .map_err(|error| ExportError::Permanent(Failure::internal(error)))?;
-    let past = request.past(app, &mut tx).await?;
+    let now = app.clock.moved(claims::now(&mut tx).await?);
+    let past = request.past(&mut tx, now).await?;
     let others = other_speeds(&mut tx).await?;
     let exports_in_progress = dry_run_rows::unfinished(&mut tx, request.workspace.id).await?;
     let users_per_file =
@@ -265,7 +267,7 @@ async fn estimate(
     let has_condition = scope.matcher.is_some();
     let projector = past.is_empty().then(|| {
         let Workspace { currency, exchange_rates, .. } = &request.workspace;
-        Projector::for_days(&fields, window(app.clock.today()), currency, exchange_rates)
+        Projector::for_days(&fields, window(utc_date(from_ms(now))), currency, exchange_rates)
     });
     let spec = SampleSpec {
         workspace: request.workspace.id,
@@ -275,7 +277,7 @@ async fn estimate(
         projector,
         shape: request.shape(),
         users_per_file,
-        now: app.clock.now(),
+        now: from_ms(now),
         kept: 0,
     };
     let sample: Sample = sample::take(&app.cores, spec, tx, slot).await?;
@@ -309,7 +311,7 @@ async fn other_speeds(tx: &mut Tx) -> Result<Vec<Measured>, ExportError> {
 
 impl Request {
     /// The latest exports of the same users and fields, to the same kind of destination.
-    async fn past(&self, app: &App, tx: &mut Tx) -> Result<Vec<PastExport>, ExportError> {
+    async fn past(&self, tx: &mut Tx, now: i64) -> Result<Vec<PastExport>, ExportError> {
         let request = SameRequest {
             workspace: self.workspace.id,
             segment_id: self.segment_id,
@@ -317,7 +319,7 @@ impl Request {
             users_per_file: self.options.users_per_file,
             format: &rows::stored_format(&self.audience, self.options.format),
             has_own_storage: self.storage.is_some(),
-            since: app.clock.now_ms() - PAST_DAYS * 86_400_000,
+            since: now - PAST_DAYS * 86_400_000,
         };
         Ok(dry_run_rows::past_exports(tx, &request).await?)
     }

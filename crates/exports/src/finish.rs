@@ -2,9 +2,9 @@
 //! so another finisher replaces one that dies, and every step may be repeated.
 //!
 //! With own storage, files that were uploaded on another day are moved to the folder of the day of
-//! completion. Without, the parts' segments become the ZIP behind `url`. Then what proves the
-//! export is written, the manifest last. One transaction marks the job as done, and stores its
-//! callback and notifications.
+//! completion, and files of a lost plan are deleted there. Without, the parts' segments become the
+//! ZIP behind `url`. Then what proves the export is written, the manifest last. One transaction
+//! marks the job as done, and stores its callback and notifications.
 
 use std::time::Duration;
 
@@ -20,13 +20,14 @@ use super::part_rows::{self, Sha256Hash, Winner};
 use super::proof_objects::{ManifestReference, PassingHash, Stored, StoredExport, with_length};
 use super::{
     ExportError, Failure, Job, Plan, Progress, State, callback, download, notifications, part,
-    paths, rows, telemetry,
+    paths, rows, stray_files, telemetry,
 };
 use gateway::app::App;
 use gateway::workspaces;
 use gateway::workspaces::notify::Event;
 use kit::clock::{from_ms, millis};
 use kit::fail_point;
+use kit::retry::Retry as _;
 use objects::{ByteStream, Head, ObjectError, Objects, PutOptions};
 use runtime::history::{self, Metric};
 use runtime::kinds;
@@ -64,6 +65,8 @@ pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Resul
         Some(storage) => {
             let objects = workspaces::open_storage(app, storage).await?;
             move_files(&objects, &job, plan, &progress, &files, stop).await?;
+            let parts = files.iter().map(|winner| winner.part).collect();
+            stray_files::delete(app, claim, &objects, &job, &progress, parts, stop).await?;
             (Stored::Own(objects), None)
         }
         None => (build_archive(app, claim, &job, files, stop).await?, Some(claim.attempt)),
@@ -132,13 +135,15 @@ async fn copy_once(
     to: &str,
 ) -> Result<(), ExportError> {
     let is_ours = |head: &Head| part::is_file_of(head, winner);
-    let not_found = match objects.copy(from, to, &is_ours).await {
-        Err(error @ ObjectError::NotFound(_)) => error,
+    let error = match objects.copy(from, to, &is_ours).await {
+        // Without the right to list, S3 refuses to look at a missing file.
+        Err(error @ (ObjectError::NotFound(_) | ObjectError::Refused(_))) => error,
         copied => return copied.map_err(ExportError::Own),
     };
-    match objects.head(to).await.map_err(ExportError::Own)? {
-        Some(head) if is_ours(&head) => Ok(()),
-        _ => Err(ExportError::Own(not_found)),
+    match objects.head(to).await {
+        Ok(Some(head)) if is_ours(&head) => Ok(()),
+        Err(error) if error.can_retry() => Err(ExportError::Own(error)),
+        _ => Err(ExportError::Own(error)),
     }
 }
 
@@ -211,10 +216,10 @@ async fn complete(
     manifest: Sha256Hash,
     archive: Option<i32>,
 ) -> Result<(), ExportError> {
-    let now = app.clock.now_ms();
     let lifetime = Duration::from_secs(app.config.exports.download_minutes * 60);
-    let expires_at = archive.map(|_| now + millis(lifetime));
     let mut tx = app.store.write().await?;
+    let now = app.clock.moved(claims::now(&mut tx).await?);
+    let expires_at = archive.map(|_| now + millis(lifetime));
     if !rows::complete(&mut tx, job.id, &manifest, archive, expires_at, now).await? {
         return Err(ExportError::Lost);
     }
@@ -294,5 +299,11 @@ mod tests {
         copy_once(&objects, &winner, &from, &to).await.unwrap();
         let moved: Vec<Bytes> = objects.get(&to).await.unwrap().try_collect().await.unwrap();
         assert_eq!(moved.concat(), b"ours");
+        // Or if the storage refuses to look at it; but only while the moved file exists.
+        let refused = "not a path";
+        copy_once(&objects, &winner, refused, &to).await.unwrap();
+        objects.delete(&to).await.unwrap();
+        let error = copy_once(&objects, &winner, refused, &to).await.unwrap_err();
+        assert!(matches!(error, ExportError::Own(ObjectError::Refused(_))), "{error:?}");
     }
 }

@@ -21,11 +21,12 @@ use super::project::Projector;
 use gateway::app::App;
 use gateway::workspaces;
 use gateway::{self, Access, ApiError, Caller, JsonText, Operation, Routes};
+use kit::clock::{from_ms, utc_date};
 use people::users::activity_rows;
 use people::users::mentions::{self, MentionError};
 use people::users::rows::{self, For, StoredUser};
 use people::users::scan::UserRow;
-use store::{StoreError, Tx};
+use store::{StoreError, Tx, claims};
 
 const PERMISSION: &str = "users.export.ids";
 
@@ -104,7 +105,8 @@ async fn export(
         return Err(too_many_users());
     }
     let (currency, rates) = (&workspace.currency, &workspace.exchange_rates);
-    let projector = Projector::for_days(&set, window(app.clock.today()), currency, rates);
+    let today = utc_date(from_ms(app.clock.moved(claims::now(&mut tx).await?)));
+    let projector = Projector::for_days(&set, window(today), currency, rates);
     let mut memory = ResponseMemory::reserve(&app, workspace.id)?;
     let mut records = Records::new(projector);
     let users = (workspace.id, &ids[..]);

@@ -26,7 +26,8 @@
 //! | [`segments`] | the size of a segment, and a sample of its users |
 //! | `allowed_signers`, `record_schema` | for readers: the public keys that sign exports; the schema of a line |
 //! | `notifications`, [`late`] | who else is notified of an end; exports that take too long |
-//! | [`cleanup`] | deletes leftover files, repeatedly |
+//! | [`cleanup`], `stray_files` | deletes leftover files, repeatedly, and those of a lost plan |
+//! | [`sweep`] | deletes exports that ended long ago |
 //! | [`state`] | the changes of a job's state, each with its effects |
 //! | [`rows`], `part_rows`, `count_rows`, `late_rows`, `storage_rows` | the SQL |
 //! | [`paths`] | the names of all objects |
@@ -104,7 +105,9 @@ pub mod state;
 pub mod status;
 pub mod storage_health;
 mod storage_rows;
+mod stray_files;
 mod streams;
+pub mod sweep;
 mod telemetry;
 mod warnings;
 pub mod watched;

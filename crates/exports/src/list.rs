@@ -8,14 +8,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::State as JobState;
 use super::api::TAG;
 use super::audience::{AudienceKind, PERMISSIONS};
 use super::overview::{self, Filter, ListPosition, Mark};
 use super::status::{Status, example_status};
+use super::{Job, Progress, State as JobState};
 use gateway::app::App;
 use gateway::paging::{self, CURSOR};
 use gateway::{self, Access, ApiError, Caller, Operation, Routes, name_parameter, parameter};
+use store::claims;
 
 pub(super) fn routes() -> Routes<App> {
     let exports = gateway::protected_by_any(PERMISSIONS, get(list));
@@ -59,9 +60,11 @@ async fn list(
     let jobs = overview::jobs(&app, &mut tx, &filter).await?;
     let is_full = jobs.len() as i64 == filter.limit;
     let last = jobs.last().filter(|_| is_full);
+    let now = app.clock.moved(claims::now(&mut tx).await?);
+    let status = |(job, progress): &(Job, Progress)| Status::new(&app, job, progress, now);
     Ok(axum::Json(Page {
         next_cursor: last.map(|(job, _)| ListPosition::from(job).cursor()),
-        exports: jobs.iter().map(|(job, progress)| Status::new(&app, job, progress)).collect(),
+        exports: jobs.iter().map(status).collect(),
     }))
 }
 

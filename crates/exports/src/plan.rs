@@ -16,6 +16,7 @@ use super::matching::{self, Search};
 use super::{Audience, ExportError, Failure, Job, Plan, PlannedSegment, rows, state, telemetry};
 use gateway::app::App;
 use gateway::workspaces::{self, Segment, segments};
+use kit::clock::{from_ms, utc_date};
 use kit::fail_point;
 use people::audience::{AudienceError, Matcher};
 use people::users::activity::WINDOW_DAYS;
@@ -78,7 +79,8 @@ pub async fn plan(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<
 /// The job, if it still needs a plan; otherwise finishes the claim.
 async fn begin(app: &App, claim: &Claim) -> Result<Option<Job>, ExportError> {
     let mut tx = app.store.write().await?;
-    let job = if rows::begin_planning(&mut tx, claim.job, app.clock.now_ms()).await? {
+    let now = app.clock.moved(claims::now(&mut tx).await?);
+    let job = if rows::begin_planning(&mut tx, claim.job, now).await? {
         rows::load(&mut tx, claim.job).await?.map(|(job, _)| job)
     } else {
         None
@@ -102,7 +104,8 @@ async fn compute_plan(
 ) -> Result<(Plan, Parts), ExportError> {
     let mut tx = app.store.snapshot().await?;
     let moment = TransactionSnapshot::current(&mut tx).await?;
-    let planned_at = app.clock.now_ms();
+    // By the database's clock: a wrong day would leave out the latest purchases and events.
+    let planned_at = app.clock.moved(claims::now(&mut tx).await?);
     let workspace = workspaces::by_id(&mut tx, job.workspace_id).await?.ok_or_else(|| {
         let detail = format!("unknown workspace {}", job.workspace_id);
         ExportError::Permanent(Failure::internal(detail))
@@ -131,7 +134,7 @@ async fn compute_plan(
         let failure = Failure::too_many_users(&job.audience, parts.users, limit);
         return Err(ExportError::Permanent(failure));
     }
-    let today = app.clock.today();
+    let today = utc_date(from_ms(planned_at));
     let (first_day, last_day) = window(today);
     let plan = Plan {
         slices,
@@ -224,7 +227,7 @@ async fn write(
 ) -> Result<(), ExportError> {
     let part_count = parts.count();
     let mut tx = app.store.write().await?;
-    let now = app.clock.now_ms();
+    let now = app.clock.moved(claims::now(&mut tx).await?);
     if !rows::begin_running(&mut tx, job, plan, parts.users, part_count, now).await? {
         tracing::info!("the export was planned by another worker, or cancelled");
         claims::finish(&mut tx, claim).await?;

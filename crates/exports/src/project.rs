@@ -42,8 +42,8 @@ pub struct Broken {
 #[derive(Clone, Debug)]
 struct CopiedField {
     field: Field,
-    /// The beginning of the field in lines.
-    key: String,
+    /// The beginnings of the field in lines: `service_id` may have two names there.
+    keys: Vec<String>,
 }
 
 /// Creates the lines of one export.
@@ -76,9 +76,11 @@ impl Projector {
         exchange_rates: &BTreeMap<String, i64>,
     ) -> Self {
         let copied = |field: Field| {
-            let is_service_id = field == Field::ServiceId;
-            let name = if is_service_id { fields.service_id_name() } else { field.name() };
-            CopiedField { field, key: key(name) }
+            let keys = match field {
+                Field::ServiceId => fields.service_id_names().map(key).collect(),
+                _ => vec![key(field.name())],
+            };
+            CopiedField { field, keys }
         };
         let requested = Field::ALL.into_iter().filter(|field| fields.wants(field.name()));
         Self {
@@ -128,7 +130,9 @@ impl Projector {
         if !has_service_id
             && let Some(copied) = self.fields.iter().find(|copied| copied.field == Field::ServiceId)
         {
-            serde_json::to_writer(line.begin(&[&copied.key]), &user.service_id)?;
+            for key in &copied.keys {
+                serde_json::to_writer(line.begin(&[key]), &user.service_id)?;
+            }
         }
         Ok(())
     }
@@ -283,10 +287,12 @@ impl<'de> Visitor<'de> for Document<'_, '_, '_> {
 }
 
 impl Document<'_, '_, '_> {
-    fn copy(&mut self, CopiedField { field, key }: &CopiedField, value: &RawValue) {
+    fn copy(&mut self, CopiedField { field, keys }: &CopiedField, value: &RawValue) {
         if has_data(value.get()) {
             let value = in_export_form(*field, value.get());
-            copy_value(&value, self.is_compact, self.line.begin(&[key]));
+            for key in keys {
+                copy_value(&value, self.is_compact, self.line.begin(&[key]));
+            }
             self.has_service_id |= *field == Field::ServiceId;
         }
     }

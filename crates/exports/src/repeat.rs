@@ -11,9 +11,10 @@ use super::audience::PERMISSIONS;
 use super::create::{Accepted, not_ended};
 use super::request::unknown_segment;
 use super::status::{ObjectPrefix, own_job, prefix_in_path, unknown, with_links};
-use super::{State, create};
+use super::{State, create, destination};
 use gateway::app::App;
 use gateway::idempotency::{self, Begun, StoredResponse};
+use gateway::workspaces::storage::{S3, URL};
 use gateway::{self, Access, ApiError, Caller, IdempotencyKey, NoFields, Operation, Routes};
 
 pub(super) fn routes() -> Routes<App> {
@@ -35,7 +36,8 @@ fn describe() -> Operation {
         .returns::<Accepted<'static>>(StatusCode::CREATED, "The new export is accepted.")
         .refuses(&unknown_segment(), "The segment no longer exists")
         .refuses(&unknown(), "No export in this workspace has this object_prefix")
-        .refuses(&not_ended(State::Running), "The export has not ended");
+        .refuses(&not_ended(State::Running), "The export has not ended")
+        .refuses(&destination::changed(S3, URL), "The default destination has changed");
     prefix_in_path(with_links(operation))
 }
 

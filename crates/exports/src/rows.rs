@@ -12,7 +12,8 @@ use super::part_rows::PartColumns;
 use super::{Audience, Failure, Format, Job, Plan, Progress, State};
 use runtime::kinds;
 use store::documents::{parsed, unknown};
-use store::{Store, StoreError, Tx, execute, from_row, on, to_json};
+use store::retention::OldRows;
+use store::{Store, StoreError, Tx, execute, from_row, old_rows, on, to_json};
 
 pub use super::part_rows::{
     ListedPart, PartResult, PartRow, Winner, broken_users, insert_parts, list_parts, winners,
@@ -344,6 +345,18 @@ pub async fn without_plan_claim(tx: &mut Tx) -> Result<Vec<Uuid>, StoreError> {
     )
     .bind(kinds::EXPORT_PLAN.name()).fetch_all(c).await?))
 }
+
+/// Jobs of a workspace (`$1`) that ended before a time (`$2`), whose URLs expired before it, and
+/// whose cleanup has ended. An index has the time of the request. Counts and unreadable users, of
+/// which there can be many, are deleted with their job.
+pub(super) const OLD: OldRows = old_rows!(
+    "export_jobs",
+    "workspace_id = $1 AND requested_at < $2 AND finished_at < $2
+     AND coalesce(expires_at, finished_at) < $2
+     AND (SELECT job FROM claims
+          WHERE kind = 'export_cleanup' AND job = export_jobs.id LIMIT 1) IS NULL",
+    1
+);
 
 fn read_job(row: JobColumns) -> Result<Job, StoreError> {
     let id = row.id;

@@ -20,7 +20,9 @@ use crate::request::{FieldNames, RequestedUsers, Target, unknown_segment};
 use gateway::formats::{Limit, SuccessText, exactly_one};
 use gateway::openapi::Tag;
 use gateway::{self, Access, ApiError, Caller, JsonText, Operation, Routes, fields};
+use kit::clock::{from_ms, utc_date};
 use proof::fields::{self as record_fields, FieldSet};
+use store::claims;
 
 const SIZE: &str = "segments.size";
 const SAMPLE: &str = "segments.sample";
@@ -179,10 +181,10 @@ async fn sample(
     let SegmentSample { users: size, service_ids } =
         sample_users(&app, workspace.id, users, limit as usize).await?;
     let (currency, rates) = (&workspace.currency, &workspace.exchange_rates);
-    let projector = Projector::for_days(&set, window(app.clock.today()), currency, rates);
     let mut memory = ResponseMemory::reserve(&app, workspace.id)?;
-    let mut records = Records::new(projector);
     let mut tx = app.request_queue.snapshot().await?;
+    let today = utc_date(from_ms(app.clock.moved(claims::now(&mut tx).await?)));
+    let mut records = Records::new(Projector::for_days(&set, window(today), currency, rates));
     let ids = (workspace.id, &service_ids[..]);
     append_users(&app, &mut tx, ids, set.needs_activity(), &mut records, &mut memory).await?;
     tx.commit().await?;

@@ -62,7 +62,9 @@ pub async fn part_done(
 
 /// `running` to `finishing`, after the last part, or without parts.
 pub(super) async fn begin_finishing(app: &App, tx: &mut Tx, job: Uuid) -> Result<(), StoreError> {
-    if let Some(workspace) = rows::begin_finishing(tx, job, app.clock.now_ms()).await? {
+    // By the database's clock: the manifest has this time, and a signing key's validity ends.
+    let now = app.clock.moved(claims::now(tx).await?);
+    if let Some(workspace) = rows::begin_finishing(tx, job, now).await? {
         let job = claims::Job::new(workspace, job);
         claims::offer(tx, kinds::EXPORT_FINISH, job, 0, Duration::ZERO).await?;
     }
@@ -77,9 +79,10 @@ pub async fn fail(
     job: Uuid,
     failure: &Failure,
 ) -> Result<bool, StoreError> {
-    let failed = rows::fail(tx, job, failure, app.clock.now_ms()).await?;
+    let now = app.clock.moved(claims::now(tx).await?);
+    let failed = rows::fail(tx, job, failure, now).await?;
     if failed {
-        after_failure(app, tx, job, failure).await?;
+        after_failure(app, tx, job, failure, now).await?;
     }
     Ok(failed)
 }
@@ -89,6 +92,7 @@ async fn after_failure(
     tx: &mut Tx,
     job: Uuid,
     failure: &Failure,
+    now: i64,
 ) -> Result<(), StoreError> {
     let Some((job, progress)) = rows::load(tx, job).await? else { return Ok(()) };
     withdraw(tx, &job).await?;
@@ -103,14 +107,14 @@ async fn after_failure(
         detail = failure.detail,
         "the export failed: {}", failure.message
     );
-    telemetry::ended(&job, State::Failed, failure.cause.name(), app.clock.now_ms());
+    telemetry::ended(&job, State::Failed, failure.cause.name(), now);
     Ok(())
 }
 
 /// Cancels a job that is not finishing yet; running parts find their claims lost. Returns the
 /// state before; none if it did not cancel it.
 pub async fn cancel(app: &App, tx: &mut Tx, job: &Job) -> Result<Option<State>, StoreError> {
-    let now = app.clock.now_ms();
+    let now = app.clock.moved(claims::now(tx).await?);
     let Some(before) = rows::cancel(tx, job.id, now).await? else { return Ok(None) };
     withdraw(tx, job).await?;
     telemetry::ended(job, State::Cancelled, "asked", now);
@@ -144,11 +148,11 @@ pub async fn give_up(
     let mut tx = app.store.write().await?;
     let is_planned = claim.kind == kinds::EXPORT_PLAN
         && rows::needs_planning(&mut tx, claim.job).await?.is_none();
-    let failed =
-        !is_planned && rows::fail(&mut tx, claim.job, &failure, app.clock.now_ms()).await?;
+    let now = app.clock.moved(claims::now(&mut tx).await?);
+    let failed = !is_planned && rows::fail(&mut tx, claim.job, &failure, now).await?;
     claims::finish(&mut tx, claim).await?;
     if failed {
-        after_failure(app, &mut tx, claim.job, &failure).await?;
+        after_failure(app, &mut tx, claim.job, &failure, now).await?;
     }
     tx.commit().await?;
     fail_point!("export::given_up");

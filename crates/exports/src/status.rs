@@ -19,7 +19,7 @@ use gateway::app::App;
 use gateway::{self, Access, ApiError, Caller, NoFields, Operation, Recording, Routes};
 use kit::clock::format_time;
 use runtime::audit::Change;
-use store::{StoreError, Tx};
+use store::{StoreError, Tx, claims};
 
 /// Ids of unreadable users that a status shows.
 const BROKEN_USERS_SHOWN: i64 = 100;
@@ -138,9 +138,11 @@ async fn cancel(
     let mut tx = app.request_queue.write().await?;
     let (job, _) = own_job(&mut tx, &caller, &object_prefix).await?;
     let (progress, change) = cancel_job(&app, &mut tx, &job).await?;
-    let recording = caller.record(&mut tx, app.clock.now_ms(), change).await?;
+    let now = app.clock.now_ms();
+    let recording = caller.record(&mut tx, now, change).await?;
     tx.commit().await?;
-    Ok((recording, axum::Json(Status::new(&app, &job, &progress))))
+    // The time decides nothing in the status of a cancelled export.
+    Ok((recording, axum::Json(Status::new(&app, &job, &progress, now))))
 }
 
 /// Cancels an export in the caller's transaction. One that was cancelled before does not change;
@@ -300,8 +302,7 @@ impl Phase {
 
 impl Status {
     /// The status without the ids of unreadable users.
-    pub fn new(app: &App, job: &Job, progress: &Progress) -> Self {
-        let now = app.clock.now_ms();
+    pub fn new(app: &App, job: &Job, progress: &Progress, now: i64) -> Self {
         let url = has_url(job, progress, now).then(|| download::address(app, &job.object_prefix));
         Self {
             object_prefix: job.object_prefix.clone(),
@@ -345,7 +346,8 @@ impl Status {
             _ => part_rows::broken_users(tx, job.id, BROKEN_USERS_SHOWN).await?,
         };
         let broken_users = broken.into_iter().map(|(service_id, _)| service_id).collect();
-        Ok(Self { broken_users, ..Self::new(app, job, progress) })
+        let now = app.clock.moved(claims::now(tx).await?);
+        Ok(Self { broken_users, ..Self::new(app, job, progress, now) })
     }
 }
 

@@ -70,16 +70,16 @@ pub async fn noted(
 /// Ignores failures that are not about storage, and permanent ones, which end the export anyway.
 async fn note_failure(app: &App, claim: &Claim, error: &ExportError) -> Result<(), StoreError> {
     let Some(failure) = error.storage_failure() else { return Ok(()) };
-    let mut tx = app.store.write().await?;
-    // A worker that was paused beyond its lease knows less than the part's current worker.
-    match claims::extend(&mut tx, claim, app.config.lease()).await {
-        Ok(()) => {}
-        Err(ClaimError::Lost) => return Ok(()),
-        Err(ClaimError::Store(error)) => return Err(error),
-    }
     let message = failure.while_retrying();
+    let mut tx = app.store.write().await?;
+    // The job before the claim: in this order, a cancellation locks them, too.
     storage_rows::note_failure(&mut tx, claim.job, &message, &failure.detail).await?;
-    tx.commit().await
+    match claims::extend(&mut tx, claim, app.config.lease()).await {
+        Ok(()) => tx.commit().await,
+        // A worker that was paused beyond its lease knows less than the part's current worker.
+        Err(ClaimError::Lost) => Ok(()),
+        Err(ClaimError::Store(error)) => Err(error),
+    }
 }
 
 /// Every attempt with a stored failure is followed by another, so no stale failure stays.

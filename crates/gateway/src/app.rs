@@ -43,10 +43,12 @@ pub struct State {
 
 impl App {
     pub fn new(runtime: runtime::app::App) -> Self {
+        let capacity = Arc::new(RequestCapacity::new(&runtime.config));
+        let slots = || capacity.look_up_slots.clone();
         Self(Arc::new(State {
-            keys: Arc::default(),
-            known_names: Arc::default(),
-            capacity: Arc::new(RequestCapacity::new(&runtime.config)),
+            keys: Arc::new(Credentials::new(slots())),
+            known_names: Arc::new(KnownNames::new(slots())),
+            capacity,
             claim_batches: Arc::new(ClaimBatches::new(&runtime.claims.store)),
             limits: Arc::default(),
             refused_requests: Arc::default(),

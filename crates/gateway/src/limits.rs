@@ -94,8 +94,9 @@ pub async fn count(app: &App, workspace: i32, budget: Budget, limit: Limit) -> B
 /// The state of a budget without counting a request.
 pub async fn status(app: &App, workspace: i32, budget: Budget, limit: Limit) -> BudgetStatus {
     let counter = BudgetCounter { app, key: Key { workspace, budget, limit } };
-    if counter.is_unknown() {
-        counter.read_count().await;
+    if let Some(mut lease) = counter.read_count() {
+        // If the sender is dropped, the count stays unknown.
+        let _ = lease.changed().await;
     }
     counter.in_window(|window| window.status(None))
 }
@@ -279,19 +280,19 @@ impl<'a> BudgetCounter<'a> {
         work(window)
     }
 
-    /// Whether this gateway has not yet read the count of the window from the database.
-    fn is_unknown(&self) -> bool {
-        self.in_window(|window| window.reserved.is_none())
-    }
-
-    /// Reads the count of the window, without a request. If the database does not respond, it stays
-    /// unknown.
-    async fn read_count(&self) {
-        let (store, key, now) = (self.app.store.clone(), self.key, self.app.clock.now_ms());
-        let read = tokio::spawn(async move { rows::lease(&store, key, 0, now).await });
-        if let Ok(Ok(Ok(counted))) = timeout(TIMEOUT, read).await {
-            self.in_window(|window| window.apply_response(now, 0, &counted));
-        }
+    /// Reads the count of the window, if it is unknown, without a request. Returns what notifies
+    /// about the end of the query, which all that wait share.
+    fn read_count(&self) -> Option<watch::Receiver<()>> {
+        self.in_window(|window| {
+            if window.reserved.is_some() || window.has_no_database() {
+                return None;
+            }
+            let lease = window.leased.subscribe();
+            if !window.is_querying {
+                self.start_query(window, 0);
+            }
+            Some(lease)
+        })
     }
 
     /// Counts a request if no query is needed; otherwise starts one.

@@ -24,6 +24,8 @@ pub struct RequestCapacity {
     pub slot_shares: SharedMemory,
     /// Half of these slots, for single unauthenticated senders.
     pub unauthenticated_slots: SharedMemory,
+    /// A quarter of these slots, for requests that share the look-up of a new key or token.
+    pub look_up_slots: Arc<Semaphore>,
     /// Slots for open event streams, an eighth of the connections (`gateway.connections`).
     pub stream_slots: SharedMemory,
 }
@@ -39,6 +41,7 @@ impl RequestCapacity {
             slots: Arc::new(Semaphore::new(slots)),
             slot_shares: SharedMemory::halves(slots * SLOT_BYTES),
             unauthenticated_slots: SharedMemory::eighths(slots / 2 * SLOT_BYTES),
+            look_up_slots: Arc::new(Semaphore::new(slots / 4)),
             stream_slots: SharedMemory::halves(config.gateway.connections / 8 * SLOT_BYTES),
         }
     }

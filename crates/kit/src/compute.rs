@@ -1,15 +1,32 @@
 //! The processors of a process, which all its work shares.
 
 use std::num::NonZero;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// How long the matching of audiences and the rendering of sends keep a processor. Then the threads
-/// that wait compute first.
-pub const SLICE: Duration = Duration::from_millis(50);
+/// How long work on many items keeps a processor. Then the threads that wait compute first.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// Works on the next items for about 50 ms, so that slow audiences and templates do not keep a
+/// processor from other threads. Ends earlier if the work breaks, and returns its value.
+pub fn work_slice<T, B>(
+    items: &mut impl Iterator<Item = T>,
+    mut work: impl FnMut(T) -> ControlFlow<B>,
+) -> Option<B> {
+    let began = Instant::now();
+    while began.elapsed() < SLICE
+        && let Some(item) = items.next()
+    {
+        if let ControlFlow::Break(value) = work(item) {
+            return Some(value);
+        }
+    }
+    None
+}
 
 /// The processors, for work that would block an async thread. Cheap to clone.
 ///
@@ -74,8 +91,7 @@ impl Cores {
         work()
     }
 
-    /// [`compute`](Self::compute) for each item until the first error, in parts of about
-    /// [`SLICE`].
+    /// [`compute`](Self::compute) for each item until the first error, in slices ([`work_slice`]).
     pub fn compute_each<T, E>(
         &self,
         items: impl Iterator<Item = T>,
@@ -83,15 +99,10 @@ impl Cores {
     ) -> Result<(), E> {
         let mut items = items.peekable();
         while items.peek().is_some() {
-            self.compute(|| -> Result<(), E> {
-                let began = Instant::now();
-                while began.elapsed() < SLICE
-                    && let Some(item) = items.next()
-                {
-                    work(item)?;
-                }
-                Ok(())
-            })?;
+            let work = |item| work(item).map_or_else(ControlFlow::Break, ControlFlow::Continue);
+            if let Some(error) = self.compute(|| work_slice(&mut items, work)) {
+                return Err(error);
+            }
         }
         Ok(())
     }

@@ -42,6 +42,16 @@ pub async fn positions_by_topic(
     Ok(by_topic)
 }
 
+macro_rules! position_of_group {
+    ($lock:literal) => {
+        concat!(
+            "SELECT consumer_group, partition, log_id, next, resets FROM log_offsets
+             WHERE consumer_group = $1 AND topic = $2 AND partition = $3",
+            $lock
+        )
+    };
+}
+
 /// The position of `group` in one partition; none if it has never consumed it.
 pub async fn position(
     tx: &mut Tx,
@@ -49,11 +59,21 @@ pub async fn position(
     topic: Topic,
     partition: i32,
 ) -> Result<Option<GroupOffset>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(
-        "SELECT consumer_group, partition, log_id, next, resets FROM log_offsets
-         WHERE consumer_group = $1 AND topic = $2 AND partition = $3",
-    )
-    .bind(group).bind(topic.name()).bind(partition).fetch_optional(c).await?))
+    Ok(on!(tx, c => sqlx::query_as(position_of_group!(""))
+        .bind(group).bind(topic.name()).bind(partition).fetch_optional(c).await?))
+}
+
+/// [`position`]. Locks its row: it does not move before the end of this transaction.
+pub async fn lock(
+    tx: &mut Tx,
+    group: &str,
+    topic: Topic,
+    partition: i32,
+) -> Result<Option<GroupOffset>, StoreError> {
+    let sql =
+        if tx.is_postgres() { position_of_group!(" FOR UPDATE") } else { position_of_group!("") };
+    Ok(on!(tx, c => sqlx::query_as(sql)
+        .bind(group).bind(topic.name()).bind(partition).fetch_optional(c).await?))
 }
 
 /// The positions of `group` in the partitions of `topic_offsets`; new ones start at the oldest
@@ -140,8 +160,7 @@ pub async fn advance(
     Ok(moved == 1)
 }
 
-/// Moves a group to `position`, wherever it is (`log reset`); `false` if it has never consumed the
-/// partition.
+/// Moves a group to `position`, wherever it is; `false` if it has never consumed the partition.
 pub async fn reset(tx: &mut Tx, topic: Topic, position: &GroupOffset) -> Result<bool, StoreError> {
     let changed = execute!(
         tx,

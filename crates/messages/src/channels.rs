@@ -47,16 +47,18 @@ pub fn check_header_value(channel: Channel, value: &str) -> Result<(), String> {
     }
 }
 
-/// Waits until the channel can send a message of a send: emails need a connection to the relay. The
-/// error is the outcome of the message.
+/// Waits until the channel can send a message of a workspace's send: emails need a connection to
+/// the relay. The error is the outcome of the message.
 pub async fn reserve(
     app: &App,
+    workspace: i32,
     settings: &Settings,
     channel: Channel,
 ) -> Result<Option<RelayPermit>, Outcome> {
     let (Channel::Email, Some(email)) = (channel, &settings.email) else { return Ok(None) };
     let began = Instant::now();
-    let reserved = app.relays.reserve(&email.smtp, false, &app.config).await;
+    let reserving = app.relays.reserve(&email.smtp, false, &app.config);
+    let reserved = held_by(Holder::Workspace(workspace), reserving).await;
     reserved.map(Some).inspect_err(|outcome| {
         tracing::debug!("message deferred: no free connection to the relay");
         count(channel, began, outcome);

@@ -226,6 +226,8 @@ impl Objects {
         on_each!(self, backend => backend.put_stream(key, size, body, &options))
     }
 
+    /// The properties of an object, if it exists. If the credentials may not list, S3 does not show
+    /// whether it does: [`ObjectError::Refused`] can mean that it does not, also from other reads.
     pub async fn head(&self, key: &str) -> Result<Option<Head>, ObjectError> {
         on_each!(self, backend => backend.head(key))
     }

@@ -86,8 +86,9 @@ pub struct FieldSet {
     members: BTreeSet<&'static str>,
     /// Names of single custom attributes; none if all of them are requested.
     attributes: BTreeSet<String>,
-    /// The name under which `service_id` was requested, if it is another one.
-    alias: Option<String>,
+    /// The names under which `service_id` was requested: its own, the workspace's other one, or
+    /// both.
+    service_id_names: BTreeSet<String>,
 }
 
 impl FieldSet {
@@ -122,11 +123,14 @@ impl FieldSet {
     fn add(&mut self, name: &str) -> bool {
         if let Some(member) = exportable().find(|member| *member == name) {
             self.members.insert(member);
+            if member == SERVICE_ID {
+                self.service_id_names.insert(member.to_owned());
+            }
             return true;
         }
         if let Some(alias) = alias_in(name) {
             self.members.insert(SERVICE_ID);
-            self.alias = Some(alias.to_owned());
+            self.service_id_names.insert(alias.to_owned());
             return is_field_alias(alias);
         }
         let attribute =
@@ -150,9 +154,9 @@ impl FieldSet {
         self.members.iter().copied()
     }
 
-    /// The name of `service_id` in lines.
-    pub fn service_id_name(&self) -> &str {
-        self.alias.as_deref().unwrap_or(SERVICE_ID)
+    /// The names of `service_id` in lines; none if it was not requested.
+    pub fn service_id_names(&self) -> impl Iterator<Item = &str> {
+        self.service_id_names.iter().map(String::as_str)
     }
 
     /// The custom attributes that are requested individually.
@@ -206,9 +210,17 @@ mod tests {
         note_alias(body, None);
         assert_eq!(body["fields_to_export"][1], "their_id");
         note_alias(body, Some("their_id"));
-        let set = parse(&["email", body["fields_to_export"][1].as_str().unwrap()]).unwrap();
-        assert!(set.wants(SERVICE_ID) && set.service_id_name() == "their_id");
-        assert_eq!(parse(&["email"]).unwrap().service_id_name(), SERVICE_ID);
+        let aliased = body["fields_to_export"][1].as_str().unwrap();
+        for (names, expected) in [
+            (&["email"][..], &[""; 0][..]),
+            (&["email", SERVICE_ID], &[SERVICE_ID]),
+            (&["email", aliased], &["their_id"]),
+            (&[aliased, SERVICE_ID, aliased], &[SERVICE_ID, "their_id"]),
+        ] {
+            let set = parse(names).unwrap();
+            assert!(set.service_id_names().eq(expected.iter().copied()), "{names:?}");
+            assert_eq!(set.wants(SERVICE_ID), !expected.is_empty(), "{names:?}");
+        }
         assert!(parse(&["service_id\u{1f}a\"b"]).is_err());
     }
 

@@ -51,7 +51,7 @@ pub struct Manifest {
     /// `fields_to_export`, as requested.
     pub fields: Vec<String>,
     /// The name of `service_id` in `fields` and in the lines, if it is the workspace's other name
-    /// for it.
+    /// for it. If `fields` has both names, the lines have both fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_id_name: Option<String>,
     /// The format of the files.

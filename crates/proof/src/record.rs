@@ -25,7 +25,8 @@ pub use values::{AttributeNames, Bucket, ExportTime, Optional};
 #[serde(default, deny_unknown_fields)]
 pub struct ExportRecord {
     /// Longshore's identifier of the user. If the export requested it under the workspace's other
-    /// name for it, the field has that name: `service_id_name` in the manifest.
+    /// name for it, the field has that name: `service_id_name` in the manifest. If it requested
+    /// both names, there are both fields.
     pub service_id: Optional<Uuid>,
     /// The customer's identifier of the user.
     pub external_id: Optional<String>,

@@ -193,7 +193,7 @@ pub struct Worker {
     /// means one for each processor, or the CPU quota of the container.
     pub compute_threads: usize,
     /// Exports of one workspace that one worker plans at the same time; of all workspaces together
-    /// one more. The plan of a segment reads all users, and holds a connection to the database
+    /// twice as many. The plan of a segment reads all users, and holds a connection to the database
     /// meanwhile.
     pub messages_in_flight: usize,
     /// Batches of tracked objects, and batches of catalog edits, that one worker applies at the
@@ -213,7 +213,8 @@ pub struct Worker {
 pub struct Exports {
     /// Maximum number of users in a file, 1 to 500,000, unless a request sets its own.
     pub users_per_file: u32,
-    /// Parts that one worker exports at the same time. 0 means two for each compute thread.
+    /// Parts of one workspace that one worker exports at the same time. All workspaces together get
+    /// twice as many. 0 means two for each compute thread.
     pub parts_in_flight: usize,
     /// Memory of one worker for users' data, in bytes. A part needs up to 48 MiB. A larger file is
     /// built in pieces. The parts of one workspace leave 48 MiB to others.
@@ -230,6 +231,10 @@ pub struct Exports {
     /// storage refuses deletions, workers try for twice as long, from the expiry of the ZIP if that
     /// is later, and then leave the files.
     pub cleanup_hours: u64,
+    /// Days for which an export is kept after its end, 1 to 3,650. Without own storage, they begin
+    /// with the expiry of its download URL. An export is kept longer while workers delete its
+    /// leftover files. Files in own storage stay.
+    pub keep_days: u32,
 }
 
 /// Callbacks.
@@ -261,10 +266,11 @@ pub struct Deliveries {
 pub struct Messages {
     /// Users in a part of a send to a segment, an audience or all users, 1 to 100,000.
     pub part_users: u32,
-    /// Parts of sends that one worker handles at the same time. 0 means two for each compute
-    /// thread.
+    /// Parts of sends of one workspace that one worker handles at the same time. All workspaces
+    /// together get twice as many. 0 means two for each compute thread.
     pub parts_in_flight: usize,
-    /// Sends to listed users that one worker handles at the same time. Parts never delay them.
+    /// Sends of one workspace to listed users that one worker handles at the same time. All
+    /// workspaces together get twice as many. Parts never delay them.
     pub named_in_flight: usize,
     /// Users whose messages are stored, rendered and sent together, 1 to 5,000. Fewer if profiles
     /// are large.
@@ -311,6 +317,7 @@ pub struct Traces {
 #[serde(deny_unknown_fields)]
 pub struct Smtp {
     /// Connections of one worker to a relay for sends, and as many again for transactional emails.
+    /// If there are several, a workspace leaves one of each to other workspaces with this relay.
     pub connections: usize,
     /// Seconds that connecting to a relay may take, until its greeting. STARTTLS may take as long
     /// again.
@@ -403,6 +410,7 @@ impl Default for Config {
                 download_minutes: 240,
                 requeue_seconds: 30,
                 cleanup_hours: 24,
+                keep_days: 400,
             },
             deliveries: Deliveries {
                 in_flight: 32,

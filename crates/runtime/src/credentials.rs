@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use self::listing::CachedList;
@@ -107,18 +108,17 @@ pub fn hash(secret: &str) -> Hash {
 /// The cached credentials of one kind.
 pub struct Credentials<C> {
     known: Arc<Cache<Hash, Option<Arc<C>>>>,
-    all: CachedList<HashSet<Hash>>,
+    all: CachedList<Hash, HashSet<Hash>>,
     /// When the last uses were written, by the ids of the credentials.
     used: Mutex<HashMap<Uuid, Instant>>,
 }
 
-impl<C: Credential> Default for Credentials<C> {
-    fn default() -> Self {
-        Self { known: Cache::new(RULES), all: CachedList::default(), used: Mutex::default() }
-    }
-}
-
 impl<C: Credential> Credentials<C> {
+    /// `slots` limits the requests that share the look-up of a credential.
+    pub fn new(slots: Arc<Semaphore>) -> Self {
+        Self { known: Cache::new(RULES), all: CachedList::new(slots), used: Mutex::default() }
+    }
+
     /// The credential with the secret `presented`, if it exists and is not revoked.
     pub async fn find(&self, app: &App, presented: &str) -> Result<Option<Arc<C>>, FindError> {
         let hash = hash(presented);
@@ -126,7 +126,7 @@ impl<C: Credential> Credentials<C> {
         let may_exist = self.known.knows(&hash)
             || self.all.latest().is_some_and(is_listed)
             // On the heap: each request would have space for it, and few need it.
-            || is_listed(Box::pin(self.read_list(app)).await?);
+            || is_listed(Box::pin(self.refresh_list(app, &hash)).await?);
         if !may_exist {
             return Ok(None);
         }
@@ -157,9 +157,14 @@ impl<C: Credential> Credentials<C> {
     }
 
     /// Reads the list of all credentials.
-    pub async fn read_list(&self, app: &App) -> Result<Arc<HashSet<Hash>>, FindError> {
+    pub async fn read_list(&self, app: &App) -> Result<(), FindError> {
+        // No secret is empty.
+        self.refresh_list(app, &hash("")).await.map(drop)
+    }
+
+    async fn refresh_list(&self, app: &App, hash: &Hash) -> Result<Arc<HashSet<Hash>>, FindError> {
         let store = app.store.clone();
-        let all = self.all.refresh(async move {
+        let all = self.all.refresh(hash, async move {
             let mut tx = store.snapshot().await?;
             let all = C::all(&mut tx).await?;
             tx.commit().await?;

@@ -21,6 +21,7 @@ gateway::layer!(gateway);
 
 impl App {
     pub fn new(gateway: gateway::app::App) -> Self {
-        Self(Arc::new(State { gateway, tokens: Arc::default() }))
+        let tokens = Arc::new(Credentials::new(gateway.capacity.look_up_slots.clone()));
+        Self(Arc::new(State { gateway, tokens }))
     }
 }

@@ -66,7 +66,7 @@ pub fn record_use(app: &App, token: &Arc<TokenMatch>) {
 
 /// Reads the list of active tokens.
 pub async fn read_list(app: &App) -> Result<(), FindError> {
-    app.tokens.read_list(app).await.map(drop)
+    app.tokens.read_list(app).await
 }
 
 /// A new token.

@@ -26,7 +26,6 @@ pub struct State {
     pub exports: exports::app::App,
     pub sending: sending::app::App,
     pub scim: scim::app::App,
-    pub deliveries: deliveries::app::App,
     /// The requests that retry dead letters.
     pub dead_letter_turns: Arc<Turns>,
 }
@@ -41,8 +40,7 @@ impl App {
         Ok(Self(Arc::new(State {
             exports: exports::app::App::new(gateway.clone()),
             sending: sending::app::App::new(messages),
-            scim: scim::app::App::new(gateway.clone()),
-            deliveries: deliveries::app::App::new(gateway),
+            scim: scim::app::App::new(gateway),
             dead_letter_turns: Arc::new(Turns::new(DEAD_LETTER_RETRIES)),
         })))
     }
@@ -53,8 +51,7 @@ impl App {
         Self(Arc::new(State {
             exports: self.exports.with_runtime(runtime.clone()),
             sending: self.sending.with_runtime(runtime.clone()),
-            scim: self.scim.with_runtime(runtime.clone()),
-            deliveries: self.deliveries.with_runtime(runtime),
+            scim: self.scim.with_runtime(runtime),
             dead_letter_turns: self.dead_letter_turns.clone(),
         }))
     }

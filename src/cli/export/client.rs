@@ -8,6 +8,7 @@ use reqwest::header::{IF_RANGE, RANGE};
 use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use url::Url;
 use uuid::Uuid;
@@ -139,6 +140,8 @@ pub struct Export {
     pub files: DoneCount,
     pub bytes: u64,
     pub requested_at: String,
+    /// None: the export is not done, has expired, or a worker of an earlier release completed it.
+    pub manifest: Option<IgnoredAny>,
     pub error: Option<String>,
 }
 

@@ -92,9 +92,10 @@ pub(super) async fn fetch_or_hint(
     trust: Option<Trust>,
 ) -> CommandResult<Downloaded> {
     let prefix = &export.object_prefix;
+    let keys = if trust.is_some() { ", with the same keys" } else { "" };
     let hint = || {
         let output = directory.display();
-        format!("to continue: longshore export download {prefix} --output {output}")
+        format!("to continue: longshore export download {prefix} --output {output}{keys}")
     };
     shutdown::with_hint(fetch(client, url, directory, export, trust), hint).await?
 }
@@ -108,8 +109,9 @@ pub async fn fetch(
     export: &Export,
     trust: Option<Trust>,
 ) -> CommandResult<Downloaded> {
+    let needs_manifest = trust.is_some() || export.manifest.is_some();
     let trust = trust.unwrap_or_else(|| client.as_trusted_gateway());
-    Task { client, url, directory, export, trust }.run().await
+    Task { client, url, directory, export, trust, needs_manifest }.run().await
 }
 
 struct Task<'t> {
@@ -118,6 +120,9 @@ struct Task<'t> {
     directory: &'t Path,
     export: &'t Export,
     trust: Trust,
+    /// Whether an archive without a manifest is refused. Such an archive has no signature, so keys
+    /// that the caller gave require a manifest.
+    needs_manifest: bool,
 }
 
 impl Task<'_> {
@@ -188,8 +193,8 @@ impl Task<'_> {
         }
     }
 
-    /// Downloads manifest, checksums and signature. False: a worker of an earlier release completed
-    /// the export, without them.
+    /// Downloads manifest, checksums and signature. False: there is no manifest, such as for an
+    /// export that a worker of an earlier release completed.
     async fn fetch_proofs(&self, folder: &Path) -> CommandResult<bool> {
         let address = Url::parse(self.url).ok().and_then(ExportAddress::new);
         let address = address.ok_or("the API's url is not the url of an export")?;
@@ -221,6 +226,11 @@ impl Task<'_> {
 
     /// The check without a manifest.
     async fn check_archive(&self, archive: &Path) -> Result<String, Unverified> {
+        if self.needs_manifest {
+            let name = self.name(MANIFEST_SUFFIX);
+            let error = format!("{name} is missing, so the archive cannot be verified");
+            return Err(Unverified::Unknown(error.into()));
+        }
         let (path, users, files) =
             (archive.to_owned(), self.export.users.done, self.export.files.done);
         let check = tokio::task::spawn_blocking(move || archive::check(&path, files, users));

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::herd::Herd;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::http_proxy::{ChooseFault, HttpProxy, NO_FAULT, ProxyFault};
 use crate::support::process::free_port;
 use crate::support::storage::TestStorage;
-use crate::support::{Api, WorkspaceFile, eventually, python, user_records};
+use crate::support::{Api, WorkspaceFile, checker, eventually, python, stores, user_records};
 
 /// Dropped with the directory that its files are in.
 pub struct Clocks {
@@ -79,6 +79,63 @@ async fn a_gateway_with_a_wrong_clock_accepts_schedules() {
         });
         let answer = api.post("/messages/schedule/create", &body).await;
         assert_eq!(answer.status, status, "a clock that is off by {hours} h: {answer:?}");
+    }
+    herd.terminate("gateway").await;
+}
+
+/// The days of its lines, the times of its manifest, its expiry and the deletion of its files go by
+/// the database's clock.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_with_a_wrong_clock_exports_like_others() {
+    let fleet = Fleet::prepare(Backend::Fleet(0), &[], |_| {}).await;
+    let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
+    let (mut clocks, mut herd) = (Clocks::build(fleet.directory()), Herd::new(&fleet));
+    herd.add("gateway", &["gateway"], &[]);
+    herd.add("right", &["worker"], &[]);
+    herd.all_ready().await;
+    let purchase = json!({
+        "external_id": "ann", "product_id": "tea", "currency": "EUR", "price": 1,
+        "time": kit::clock::format_time(Timestamp::now().as_millisecond()),
+    });
+    let answer = api.post("/users/track", &json!({ "purchases": [purchase] })).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    fleet.applied().await;
+    herd.terminate("right").await;
+    let mut addresses = Vec::new();
+    for (name, hours) in [("behind", -26), ("ahead", 26)] {
+        let variables = clocks.variables(name);
+        clocks.set(name, hours * 3_600);
+        herd.add(name, &["worker"], &variables);
+        herd.ready(name).await;
+        let fields = ["external_id", "purchases"];
+        let accepted = api.export(&json!({ "fields_to_export": fields })).await;
+        let status = api.done(&accepted.prefix).await;
+        let files = checker::downloaded(&api.download(accepted.address()).await);
+        let line: Value = serde_json::from_slice(&files[0].bytes).expect("a line");
+        assert_eq!(line["purchases"][0]["count"], 1, "{name}: {line}");
+        let manifest = accepted.address().replace("/download?", "/manifest.json?");
+        let manifest: Value = serde_json::from_slice(&api.download(&manifest).await).expect("JSON");
+        let now = Timestamp::now().as_second();
+        for (object, field) in [
+            (&status, "started_at"),
+            (&status, "finished_at"),
+            (&manifest, "planned_at"),
+            (&manifest, "completed_at"),
+        ] {
+            let time = object[field].as_str().expect("a time").parse::<Timestamp>().expect(field);
+            assert!((now - time.as_second()).abs() < 3_600, "{name}: {field} is {time}");
+        }
+        addresses.push(accepted.address().to_owned());
+        if name == "ahead" {
+            // It has looked for files to delete, and deleted none that is valid.
+            let passes = "SELECT count(*) FROM claims
+                          WHERE kind = 'export_cleanup' AND attempt > 0 AND owner IS NULL";
+            stores::wait_for_count(&fleet.database_url(), passes, |passes| passes == 2).await;
+            for address in &addresses {
+                api.download(address).await;
+            }
+        }
+        herd.terminate(name).await;
     }
     herd.terminate("gateway").await;
 }

@@ -3,19 +3,13 @@
 use serde_json::{Value, json};
 use store::Store;
 
-use crate::support::eventually;
 use crate::support::installation::Installation;
-use crate::support::stores::TestStore;
+use crate::support::stores::{TestStore, wait_until_blocked_where};
 
 const FILE: &str = "
 workspace: acme
 keys: [{name: app, secret: a-secret-that-is-long-enough, permissions: [users.track]}]
 ";
-
-/// Whether a command has waited for a lock for longer than after which it says so.
-const WAITS: &str = "SELECT count(*) > 0 FROM pg_stat_activity
-                     WHERE datname = current_database() AND wait_event_type = 'Lock'
-                       AND now() - xact_start > interval '4 seconds'";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_waits_for_a_locked_row_and_says_so() {
@@ -26,10 +20,8 @@ async fn a_change_waits_for_a_locked_row_and_says_so() {
     let mut held = pool.begin().await.unwrap();
     sqlx::query("SELECT 1 FROM api_keys FOR UPDATE").fetch_all(&mut *held).await.unwrap();
     let release = async {
-        eventually("the command waits", || async {
-            sqlx::query_scalar::<_, bool>(WAITS).fetch_one(pool).await.unwrap()
-        })
-        .await;
+        // Longer than the time after which the command prints that it waits.
+        wait_until_blocked_where(pool, "now() - xact_start > interval '4 seconds'").await;
         held.rollback().await.unwrap();
     };
     let revoke = ["key", "revoke", "app", "--json"];

@@ -3,12 +3,13 @@
 use longshore::workspaces::keys::PERMISSIONS;
 use reqwest::Method;
 use serde_json::{Value, json};
-use sqlx::{Connection as _, PgConnection};
+use sqlx::PgPool;
 
 use super::{World, refuses};
+use crate::support::WorkspaceFile;
 use crate::support::api::{ApiResponse, answer};
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::{WorkspaceFile, eventually};
+use crate::support::stores::wait_until_blocked;
 
 impl World {
     async fn call(&self, method: Method, path: &str, body: Value) -> ApiResponse {
@@ -103,23 +104,15 @@ async fn of_two_catalogs_of_one_name_that_are_created_together_one_is_refused() 
     let fleet = Fleet::start(Backend::Fleet(1), &[]).await;
     let file = WorkspaceFile::new("acme").permitted(PERMISSIONS);
     let api = fleet.apply(&[file]).await.remove(0);
-    let mut other = PgConnection::connect(&fleet.database_url()).await.unwrap();
-    sqlx::query("BEGIN").execute(&mut other).await.unwrap();
+    let pool = PgPool::connect(&fleet.database_url()).await.unwrap();
+    let mut other = pool.begin().await.unwrap();
     let insert = "INSERT INTO catalogs (workspace_id, name, fields, created_at)
                   SELECT id, 'cafes', '[]', 0 FROM workspaces";
-    sqlx::query(insert).execute(&mut other).await.unwrap();
+    sqlx::query(insert).execute(&mut *other).await.unwrap();
     let creating = tokio::spawn(answer(api.request(Method::POST, "/catalogs").json(&cafes())));
-    let looking = PgConnection::connect(&fleet.database_url()).await.unwrap();
-    let looking = tokio::sync::Mutex::new(looking);
-    eventually("the request waits for the other transaction", async || {
-        let sql = "SELECT count(*) FROM pg_stat_activity
-                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        let waiting: i64 =
-            sqlx::query_scalar(sql).fetch_one(&mut *looking.lock().await).await.unwrap();
-        waiting > 0
-    })
-    .await;
-    sqlx::query("COMMIT").execute(&mut other).await.unwrap();
+    // The request waits for the other transaction.
+    wait_until_blocked(&pool).await;
+    other.commit().await.unwrap();
     refuses(&creating.await.unwrap(), 409, "conflict");
     fleet.close().await;
 }

@@ -356,8 +356,20 @@ async fn each_action_needs_its_right() {
     let page = operator.post(NEW, &form).await;
     assert_eq!(page.status, 422, "{page:?}");
     assert!(page.text.contains("exports.download"), "{}", page.text);
+    // So would that of a repeat.
+    let body = json!({
+        "fields_to_export": ["email"], "callback_endpoint": "https://hooks.acme.example/x",
+    });
+    let with_callback = api.export(&body).await.prefix;
+    api.done(&with_callback).await;
+    let repeat = format!("{}/repeat", address(&with_callback));
+    let page = operator.post(&repeat, &[("request_key", "k")]).await;
+    assert_eq!(page.status, 400, "{page:?}");
+    assert!(page.text.contains("exports.download"), "{}", page.text);
     assert!(audited(&fleet, "export.").await.is_empty());
-    assert_eq!(exports(&fleet).await.len(), 1);
+    assert_eq!(exports(&fleet).await.len(), 2);
+    let admin = Browser::signed_in(&fleet, "eve", "admin").await;
+    created(&admin.post(&repeat, &[("request_key", "k")]).await);
     fleet.close().await;
 }
 

@@ -32,9 +32,7 @@ async fn a_worker_that_holds_a_delivery_is_not_disturbed(store: TestStore) {
     let after = find(app, id).await;
     assert_eq!((after.next_at, after.retry_until), (before.next_at, before.retry_until));
     assert!(take(app).await.is_empty());
-    deliveries::run(&app.deliveries, &app.messages, &claims[0], &CancellationToken::new())
-        .await
-        .unwrap();
+    deliveries::run(app, &app.messages, &claims[0], &CancellationToken::new()).await.unwrap();
     assert_eq!(find(app, id).await.state, State::Delivered);
     assert_eq!(receiver.received().len(), 1);
 }
@@ -56,9 +54,7 @@ async fn a_due_delivery_stays_as_it_is(store: TestStore) {
     for _ in 0..2 {
         let claims = take(app).await;
         attempts.extend(claims.iter().map(|claim| claim.attempt));
-        deliveries::run(&app.deliveries, &app.messages, &claims[0], &CancellationToken::new())
-            .await
-            .unwrap();
+        deliveries::run(app, &app.messages, &claims[0], &CancellationToken::new()).await.unwrap();
         assert!(take(app).await.is_empty(), "the next attempt is later");
         for _ in 0..3 {
             deliveries::resend(app, id).await.unwrap();

@@ -149,6 +149,15 @@ fn every_role_has_a_deployment_and_so_has_the_gateway() {
     }
 }
 
+/// A container that starts again in its pod loses its log, with secrets that are shown only once.
+#[test]
+fn each_attempt_of_apply_keeps_its_log() {
+    let manifests = &OVERLAYS[0];
+    let apply = manifests.find("Job", "longshore-apply").expect("a workspace is declared");
+    assert_eq!(apply["spec"]["template"]["spec"]["restartPolicy"], "Never");
+    assert!(apply["spec"]["ttlSecondsAfterFinished"].as_u64() >= Some(86_400));
+}
+
 #[test]
 fn one_image_runs_everywhere() {
     for manifests in OVERLAYS.iter() {

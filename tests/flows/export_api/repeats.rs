@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::api::{Api, ApiResponse, EXPORT, answer};
 use crate::support::fleet::{Backend, Fleet};
+use crate::support::storage::TestStorage;
 use crate::support::{WorkspaceFile, checker};
 
 const SEGMENT_EXPORT: &str = "users.export.segment";
@@ -136,6 +137,43 @@ async fn a_cancelled_export_is_repeated_once_for_each_key() {
     let done = acme.done(&prefix).await;
     assert_eq!((&done["users"]["done"], &done["files"]["done"]), (&json!(3), &json!(2)), "{done}");
     assert_eq!(downloaded(&acme, &first.body["url"]).await, ["ann", "bob", "cid"]);
+    fleet.close().await;
+}
+
+/// The users would go to another kind of destination than the one that was asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_after_a_change_of_the_default_destination_is_refused() {
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let file = WorkspaceFile::new("acme");
+    let api = fleet.apply(std::slice::from_ref(&file)).await.remove(0);
+    fleet.import("acme", &users()).await;
+    let fields = json!(["external_id"]);
+    let by_default = json!({ "fields_to_export": fields });
+    let to_url = json!({ "fields_to_export": fields, "destination": "url" });
+    let (default_url, chosen_url) = (api.export(&by_default).await, api.export(&to_url).await);
+    for export in [&default_url, &chosen_url] {
+        api.done(&export.prefix).await;
+    }
+    let (s3, other_s3, azure) =
+        (TestStorage::s3().await, TestStorage::s3().await, TestStorage::azure().await);
+    fleet.apply(&[file.clone().with_storage(&s3)]).await;
+    let default_s3 = api.export(&by_default).await.prefix;
+    api.done(&default_s3).await;
+    let refused = repeat(&api, &default_url.prefix, "to-s3").await;
+    assert_eq!((refused.status.as_u16(), &refused.body["code"]), (409, &json!("conflict")));
+    assert!(repeat(&api, &chosen_url.prefix, "chosen").await.body["url"].is_string());
+    // Other settings of the same kind, such as a bucket whose name was wrong before.
+    fleet.apply(&[file.clone().with_storage(&other_s3)]).await;
+    api.done(&prefix_of(&repeat(&api, &default_s3, "other-s3").await)).await;
+    assert!(!other_s3.list().await.is_empty());
+    fleet.apply(&[file.with_storage(&azure)]).await;
+    let before = listed(&api, "").await.len();
+    for (index, former) in [&default_url.prefix, &default_s3].into_iter().enumerate() {
+        let refused = repeat(&api, former, &format!("to-azure-{index}")).await;
+        assert_eq!(refused.status, 409, "{refused:?}");
+    }
+    assert_eq!(listed(&api, "").await.len(), before);
+    assert!(azure.list().await.is_empty());
     fleet.close().await;
 }
 

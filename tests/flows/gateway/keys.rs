@@ -3,12 +3,19 @@
 use std::collections::BTreeSet;
 
 use futures::StreamExt as _;
+use futures::future::join_all;
+use jiff::Timestamp;
 use longshore::workspaces::keys::{self, NewKey};
 use secrecy::ExposeSecret as _;
 use store::Store;
 
 use super::*;
+use crate::support::fleet::{Backend, Fleet};
 use crate::support::proxy::{Proxy, ProxyMode};
+use crate::support::{Api, WorkspaceFile, servers};
+
+/// Requests at the same time, more than the keys that are looked up at the same time.
+const BURST: usize = 250;
 
 async fn status(gateway: &Gateway, key: &str) -> u16 {
     let call = gateway.call(Method::POST, "/things").bearer_auth(key);
@@ -127,10 +134,9 @@ async fn floods_of_unknown_keys_do_not_affect_known_ones(store: TestStore) {
     };
     let (answers, ()) = tokio::join!(flood, calls);
     assert_eq!(answers, [401, 503].into(), "some are looked up, the others turned away");
-    let Store::Postgres { pool, .. } = &gateway.app.store else { panic!("PostgreSQL") };
     // Four for the flood, and as many that go back to the pool; the known key has its look-up,
     // its last use and its limit.
-    assert!(pool.size() <= 16, "{} connections", pool.size());
+    assert!(connections(&gateway) <= 16, "{} connections", connections(&gateway));
     proxy.set(ProxyMode::Open);
     let new = world.make_key("new").await;
     assert_eq!(status(&gateway, &new).await, 201);
@@ -138,9 +144,67 @@ async fn floods_of_unknown_keys_do_not_affect_known_ones(store: TestStore) {
     world.close().await;
 }
 
+/// Connections to PostgreSQL that a gateway has opened.
+fn connections(gateway: &Gateway) -> u32 {
+    let Store::Postgres { pool, .. } = &gateway.app.store else { panic!("PostgreSQL") };
+    pool.size()
+}
+
+async fn a_burst_with_a_new_key_shares_its_lookups(store: TestStore) {
+    let world = World::open(store, |_| {}).await;
+    let (gateway, proxy) = through_proxy(&world).await;
+    assert_eq!(status(&gateway, KEY).await, 201);
+    let new = world.make_key("new").await;
+    proxy.set(ProxyMode::Slow(Duration::from_millis(50)));
+    let answers = join_all((0..BURST).map(|_| status(&gateway, &new))).await;
+    assert!(answers.iter().all(|status| *status == 201), "{answers:?}");
+    assert!(connections(&gateway) <= 16, "{} connections", connections(&gateway));
+    proxy.set(ProxyMode::Open);
+    gateway.close().await;
+    world.close().await;
+}
+
+async fn a_burst_of_refused_requests_shares_its_lookups(store: TestStore) {
+    let world = World::open(store, |_| {}).await;
+    let (gateway, proxy) = through_proxy(&world).await;
+    proxy.set(ProxyMode::Slow(Duration::from_millis(20)));
+    let answers = join_all((0..100).map(|_| status(&gateway, REMOTE_KEY))).await;
+    assert!(answers.iter().all(|status| [403, 429].contains(status)), "{answers:?}");
+    assert!(connections(&gateway) <= 16, "{} connections", connections(&gateway));
+    proxy.set(ProxyMode::Open);
+    gateway.close().await;
+    world.close().await;
+}
+
+/// With the program.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_requests_with_a_new_key_are_all_served() {
+    let database = Proxy::to(&servers::variable("LONGSHORE_TEST_POSTGRES")).await;
+    let fleet = Fleet::start_with(Backend::Fleet(0), &[], |environment| {
+        let url = environment.get_mut("LONGSHORE_DATABASE_URL").expect("a database");
+        *url = database.instead_of(url);
+    })
+    .await;
+    fleet.apply(&[WorkspaceFile::new("acme")]).await;
+    let create = ["key", "create", "--name", "new", "--permission", "users.track"];
+    let new = Api::new(fleet.base(), fleet.run(&create).await.trim());
+    let time = Timestamp::now().to_string();
+    let event = json!({ "external_id": "ann", "name": "seen", "time": time });
+    let body = json!({ "events": [event] });
+    database.set(ProxyMode::Slow(Duration::from_millis(50)));
+    let answers = join_all((0..BURST).map(|_| new.post("/users/track", &body))).await;
+    for answer in &answers {
+        assert_eq!(answer.status, 201, "{answer:?}");
+    }
+    database.set(ProxyMode::Open);
+    fleet.close().await;
+}
+
 on_sqlite!(a_key_is_rotated_without_a_break,);
 on_postgres!(
     a_key_is_rotated_without_a_break,
     known_keys_go_on_without_the_database,
+    a_burst_with_a_new_key_shares_its_lookups,
+    a_burst_of_refused_requests_shares_its_lookups,
     floods_of_unknown_keys_do_not_affect_known_ones,
 );

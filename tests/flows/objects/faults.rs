@@ -121,14 +121,23 @@ async fn an_upload_whose_last_response_is_lost_is_complete() {
 
 #[tokio::test]
 async fn a_lost_upload_can_be_restarted() {
-    let fault = |method: &Method, query: &str| {
+    let lost: ChooseFault = |method, query| {
         completes(method, query).then_some(ProxyFault::Respond(404, NO_SUCH_UPLOAD))
     };
-    let [(s3, _http_proxy, _place), _] = behind(fault).await;
-    let (key, body) = (key("gone"), pattern(20 * MIB));
-    let streamed = s3.put_stream(&key, body.len() as u64, in_chunks(&body), options(false));
-    let error = streamed.await.unwrap_err();
-    assert!(error.can_retry(), "{error:?}");
+    let without_list: ChooseFault = |method, query| {
+        if completes(method, query) {
+            Some(ProxyFault::Respond(404, NO_SUCH_UPLOAD))
+        } else {
+            [Method::HEAD, Method::GET].contains(method).then_some(ProxyFault::HideMissing)
+        }
+    };
+    for fault in [lost, without_list] {
+        let [(s3, _http_proxy, _place), _] = behind(fault).await;
+        let (key, body) = (key("gone"), pattern(20 * MIB));
+        let streamed = s3.put_stream(&key, body.len() as u64, in_chunks(&body), options(false));
+        let error = streamed.await.unwrap_err();
+        assert!(error.can_retry(), "{error:?}");
+    }
 }
 
 #[tokio::test]

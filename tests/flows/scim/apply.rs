@@ -13,9 +13,10 @@ use longshore::workspace_file::company::apply_company;
 use longshore::workspace_file::error::ApplyError;
 use longshore::workspace_file::file;
 use longshore::{scim, setup};
+use store::Store;
 use uuid::Uuid;
 
-use crate::support::stores::{TestStore, on_both_stores, on_pool};
+use crate::support::stores::{TestStore, on_both_stores, wait_until_blocked};
 use crate::support::{eventually, process};
 
 on_both_stores!(World =>
@@ -192,10 +193,6 @@ async fn another_secret_is_a_rotation(world: World) {
     );
 }
 
-/// Whether a transaction waits for another one.
-const WAITS: &str = "SELECT count(*) > 0 FROM pg_stat_activity
-                     WHERE datname = current_database() AND wait_event_type = 'Lock'";
-
 /// Only PostgreSQL has two writing transactions at the same time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_is_revoked_during_an_apply_is_revoked_once() {
@@ -205,13 +202,10 @@ async fn a_token_that_is_revoked_during_an_apply_is_revoked_once() {
     let company = file::read(none, &|_| None).unwrap().company.expect("a company");
     let mut tx = world.app.store.write().await.unwrap();
     tokens::revoke(&mut tx, &world.app.clock, "idp").await.unwrap();
+    let Store::Postgres { pool, .. } = &world.app.store else { panic!("PostgreSQL") };
     let commit = async {
-        eventually("the apply waits for the revocation", || async {
-            on_pool!(&world.app.store, pool => {
-                sqlx::query_scalar::<_, bool>(WAITS).fetch_one(pool).await.unwrap()
-            })
-        })
-        .await;
+        // The apply waits for the revocation.
+        wait_until_blocked(pool).await;
         tx.commit().await.unwrap();
     };
     let (applied, ()) = tokio::join!(apply_company(&world.app, &company, PRUNE), commit);

@@ -23,6 +23,8 @@ pub enum ProxyFault {
     Respond(u16, &'static str),
     /// The same where it is to write only if nothing is there.
     RespondIfConditional(u16, &'static str),
+    /// It is led on, and a 404 becomes the 403 of S3 for a key that may not list.
+    HideMissing,
 }
 
 /// Chooses by a request's method and query.
@@ -104,6 +106,14 @@ async fn forward(State(proxy): State<ProxyState>, request: Request) -> Response 
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
         ProxyFault::LoseResponse => forward_unchanged(&proxy, request).await,
+        ProxyFault::HideMissing => {
+            let response = forward_unchanged(&proxy, request).await;
+            if response.status() != StatusCode::NOT_FOUND {
+                return response;
+            }
+            let text = "<Error><Code>AccessDenied</Code></Error>";
+            (StatusCode::FORBIDDEN, [("content-type", "application/xml")], text).into_response()
+        }
         ProxyFault::RespondIfConditional(..)
             if !request.headers().contains_key("if-none-match") =>
         {

@@ -181,6 +181,13 @@ impl TestStorage {
         }
     }
 
+    /// Writes an object, as its owner does.
+    pub async fn put(&self, key: &str, body: &[u8]) {
+        let s3 = self.bucket();
+        let request = servers::s3_client(s3).put_object().bucket(&s3.bucket).key(key);
+        request.body(body.to_vec().into()).send().await.expect("an object is written");
+    }
+
     /// Removes the place with all that is in it.
     pub async fn destroy(&self) {
         remove_bucket(self.bucket()).await;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::str::FromStr as _;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use kit::private;
@@ -11,7 +12,7 @@ use longshore::config::Config;
 use longshore::setup::migrations::MIGRATIONS;
 use secrecy::ExposeSecret as _;
 use sha2::{Digest as _, Sha256};
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnection, PgPool};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection as _};
 use store::Store;
@@ -247,6 +248,28 @@ pub async fn wait_for_count(url: &str, sql: &'static str, is_expected: impl Fn(i
     let mut connection = DirectConnection::open(url).await;
     connection.wait_for_count(sql, is_expected).await;
     connection.close().await;
+}
+
+/// Waits until a session of a PostgreSQL database waits for a lock of another one. Returns its
+/// process id.
+pub async fn wait_until_blocked(pool: &PgPool) -> i32 {
+    wait_until_blocked_where(pool, "TRUE").await
+}
+
+/// [`wait_until_blocked`], for a session with this condition on its row of `pg_stat_activity`.
+pub async fn wait_until_blocked_where(pool: &PgPool, condition: &str) -> i32 {
+    let sql = format!(
+        "SELECT pid FROM pg_stat_activity
+         WHERE datname = current_database() AND wait_event_type = 'Lock' AND {condition}"
+    );
+    let blocked = OnceLock::new();
+    eventually(&sql, async || {
+        let session = sqlx::query_scalar::<_, i32>(AssertSqlSafe(sql.as_str()));
+        let session = session.fetch_optional(pool).await.expect("the sessions are listed");
+        session.is_some_and(|pid| blocked.set(pid).is_ok())
+    })
+    .await;
+    blocked.into_inner().expect("a session is blocked")
 }
 
 /// Runs one expression on the connections of a [`Store`], whichever database it is.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use longshore::erase;
 use longshore::tracking::apply::Ingest;
 use serde_json::{Value, json};
-use sqlx::AssertSqlSafe;
 use store::Store;
 use tokio::task::JoinSet;
 
 use super::{World, apply, by, try_apply, written};
-use crate::support::eventually;
-use crate::support::stores::{on_both_stores, on_postgres};
+use crate::support::stores::{
+    on_both_stores, on_postgres, wait_until_blocked, wait_until_blocked_where,
+};
 
 on_both_stores!(World => partitions_that_race_make_one_user,);
 
@@ -76,26 +76,21 @@ mod in_circles {
 
     /// Locks like a batch that registers the token of a user again.
     async fn an_erasure_locks_in_the_order_of_tracking_and_is_tried_again(world: World) {
-        const WAITING: &str = "FROM pg_stat_activity
-            WHERE datname = current_database() AND wait_event_type = 'Lock'";
         let tokens = json!({"push_tokens": [{"app_id": "app", "token": "t"}]});
         world.track(&[written(json!({"external_id": "ann"}), tokens, json!({}))]).await;
         let Store::Postgres { pool, .. } = &world.app.store else { panic!("PostgreSQL") };
-        let count = async |expression: &str| {
-            let sql = AssertSqlSafe(format!("SELECT count({expression}) {WAITING}"));
-            sqlx::query_scalar::<_, i64>(sql).fetch_one(pool).await.unwrap()
-        };
-        let waits = || eventually("the erasure waits", async || count("*").await == 1);
         let mut tx = pool.begin().await.unwrap();
         sqlx::query("SELECT 1 FROM push_tokens FOR UPDATE").execute(&mut *tx).await.unwrap();
         let (store, workspace) = (world.app.store.clone(), world.workspace.clone());
         let erasing =
             tokio::spawn(async move { erase::erase(&store, &workspace, "ann").await.is_ok() });
-        waits().await;
+        let session = wait_until_blocked(pool).await;
         let profile = sqlx::query("SELECT 1 FROM users FOR NO KEY UPDATE NOWAIT");
         profile.execute(&mut *tx).await.expect("the erasure has not locked it yet");
-        assert_eq!(count("pg_terminate_backend(pid)").await, 1);
-        waits().await;
+        let terminate = sqlx::query_scalar::<_, bool>("SELECT pg_terminate_backend($1)");
+        let is_terminated = terminate.bind(session).fetch_one(pool).await.unwrap();
+        assert!(is_terminated, "the erasure is interrupted");
+        wait_until_blocked_where(pool, &format!("pid <> {session}")).await;
         tx.commit().await.unwrap();
         assert!(erasing.await.unwrap());
         assert_eq!(world.ids().await.len(), 0);

@@ -6,7 +6,7 @@ use longshore::users::find::FindError;
 use store::Store;
 
 use super::*;
-use crate::support::stores::on_postgres;
+use crate::support::stores::{on_postgres, wait_until_blocked};
 
 on_both_stores!(World =>
     a_shared_address_identifies_one_user,
@@ -152,9 +152,6 @@ mod at_the_same_time {
         a_later_decision_made_meanwhile_holds,
     );
 
-    const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
-        WHERE datname = current_database() AND wait_event_type = 'Lock'";
-
     async fn an_owner_who_loses_the_address_meanwhile_does_not_change(world: World) {
         let now = world.app.clock.now_ms();
         for (ms, user) in [(1, "next"), (2, "owner")] {
@@ -174,10 +171,7 @@ mod at_the_same_time {
         let applying = tokio::spawn(async move {
             try_apply(&its_world.ingest, &its_world.app, &[its_message]).await
         });
-        eventually("it waits", async || {
-            sqlx::query_scalar::<_, i64>(WAITING).fetch_one(&pool).await.unwrap() == 1
-        })
-        .await;
+        wait_until_blocked(&pool).await;
         tx.commit().await.unwrap();
         let error = applying.await.unwrap().unwrap_err();
         assert!(matches!(error, ApplyError::Changed), "{error}");
@@ -212,10 +206,7 @@ mod at_the_same_time {
         let its_world = world.clone();
         let work = async move { try_apply(&its_world.ingest, &its_world.app, &[batch]).await };
         let applying = tokio::spawn(work);
-        eventually("it waits", async || {
-            sqlx::query_scalar::<_, i64>(WAITING).fetch_one(&pool).await.unwrap() == 1
-        })
-        .await;
+        wait_until_blocked(&pool).await;
         let meanwhile = world.message(now + 2, objects);
         try_apply(&Ingest::new(&world.app), &world.app, &[meanwhile]).await.unwrap();
         tx.commit().await.unwrap();

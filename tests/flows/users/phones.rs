@@ -6,11 +6,11 @@ use longshore::users::mentions::{self, Mention};
 use longshore::users::{SLICES, phones};
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
+use store::Store;
 use tokio::sync::Notify;
 
 use super::World;
-use crate::support::eventually;
-use crate::support::stores::{on_both_stores, on_pool, on_postgres};
+use crate::support::stores::{on_both_stores, on_pool, on_postgres, wait_until_blocked};
 
 on_both_stores!(World =>
     a_number_finds_the_users_who_have_it_now,
@@ -201,15 +201,10 @@ async fn a_user_who_changes_or_is_erased_meanwhile_leaves_no_older_number(world:
         let sql = AssertSqlSafe(sql);
         store::on!(&mut writer, c => sqlx::query(sql).execute(c).await.map(drop)).unwrap();
     }
-    let waits = || async {
-        let sql = "SELECT count(*) FROM pg_stat_activity
-                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        let waiting: i64 =
-            on_pool!(world.store(), pool => sqlx::query_scalar(sql).fetch_one(pool).await).unwrap();
-        waiting > 0
-    };
+    let Store::Postgres { pool, .. } = world.store() else { panic!("PostgreSQL") };
     let commit = async {
-        eventually("the recording waits for the writer", waits).await;
+        // The recording waits for the writer.
+        wait_until_blocked(pool).await;
         writer.commit().await.unwrap();
     };
     tokio::join!(world.record_phones(), commit);

@@ -17,7 +17,9 @@ use uuid::Uuid;
 use self::details::{PartsView, Shown};
 use self::live::LiveExport;
 use crate::page::Page;
-use crate::pages::exports::actions::{count_request, redirect_to_created, redirect_to_export};
+use crate::pages::exports::actions::{
+    check_callback, count_request, redirect_to_created, redirect_to_export,
+};
 use console_frame::error::PageError;
 use console_frame::form::Form;
 use console_frame::parts;
@@ -26,7 +28,7 @@ use exports::{Job, Progress, State, create, download as downloads, overview, row
 use gateway::idempotency::{self, Begun, IdempotencyKey};
 use gateway::{ApiError, RequestId};
 use runtime::audit;
-use store::Tx;
+use store::{Tx, claims};
 
 /// The form's field with the key under which a repeat takes effect once.
 pub const KEY_FIELD: &str = "request_key";
@@ -122,6 +124,7 @@ pub async fn repeat(
     };
     let former = own_job(&page, &mut turn.tx, &path).await?;
     let export = create::create_again(&page.app, &mut turn.tx, former, request_id).await?;
+    check_callback(&page, &export.job)?;
     page.record(&mut turn.tx, export.change()).await?;
     let response = export.commit(&page.app, turn).await?;
     redirect_to_created(&page, &response)
@@ -132,13 +135,13 @@ pub async fn repeat(
 pub async fn download(page: Page, Path(path): Path<ExportPath>) -> Result<Response, PageError> {
     let mut tx = page.app.request_queue.write().await?;
     let (job, progress) = own_job(&page, &mut tx, &path).await?;
-    let now = page.app.clock.now_ms();
+    let now = page.app.clock.moved(claims::now(&mut tx).await?);
     if progress.state != State::Done || !status::has_url(&job, &progress, now) {
         return Err(ApiError::Conflict(no_download(&job, &progress)).into());
     }
     let details = json!({ "users": progress.users_done });
     let entry = page.audit("export.download", &job.object_prefix, details);
-    audit::record(&mut tx, now, &entry).await?;
+    audit::record(&mut tx, page.app.clock.now_ms(), &entry).await?;
     tx.commit().await?;
     Ok(Redirect::to(&downloads::address(&page.app, &job.object_prefix)).into_response())
 }

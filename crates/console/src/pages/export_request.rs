@@ -12,17 +12,19 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use self::form::{CALLBACK, Errors, Request, Values};
+use self::form::{Errors, Request, Values};
 use self::view::Choices;
 use crate::page::Page;
-use crate::pages::exports::actions::{count_request, redirect_to_created};
+use crate::pages::exports::actions::{
+    callback_refused, check_callback, count_request, redirect_to_created,
+};
 use console_frame::error::PageError;
 use console_frame::form::Form;
 use console_frame::rights::Right;
 use exports::create;
 use exports::dry_run::{self, DryRun};
+use gateway::RequestId;
 use gateway::idempotency::{self, Begun, IdempotencyKey};
-use gateway::{ApiError, RequestId};
 
 /// The value of the button that estimates an export.
 const ESTIMATE: &str = "estimate";
@@ -130,20 +132,8 @@ async fn request(
     };
     let export =
         create::create(&page.app, &mut turn.tx, workspace, request_id, users, options).await?;
-    // The callback has the address of files that are not in own storage.
-    let shows_files = export.job.callback_endpoint.is_some() && export.job.storage_id.is_none();
-    if shows_files && !page.may(Right::ExportsDownload) {
-        return Err(callback_refused().into());
-    }
+    check_callback(page, &export.job)?;
     page.record(&mut turn.tx, export.change()).await?;
     let response = export.commit(&page.app, turn).await?;
     redirect_to_created(page, &response)
-}
-
-fn callback_refused() -> ApiError {
-    ApiError::invalid_field(format!(
-        "{CALLBACK}: the callback has the download address, and you do not have the right {}. Leave \
-         the callback empty, or choose own storage as destination",
-        Right::ExportsDownload.name()
-    ))
 }

@@ -11,6 +11,8 @@ use crate::archive::Shape;
 use crate::request::RequestedUsers;
 use crate::{create, plan};
 use gateway::ApiError;
+use kit::clock::from_ms;
+use store::claims;
 
 /// Users of a segment or an audience.
 #[derive(Debug)]
@@ -45,6 +47,7 @@ pub(crate) async fn sample_users(
     let scope = plan::scope(&mut tx, workspace, &audience, segment_id).await;
     let scope = scope.map_err(api_error)?;
     let has_condition = scope.matcher.is_some();
+    let now = from_ms(app.clock.moved(claims::now(&mut tx).await?));
     let spec = SampleSpec {
         workspace,
         slices: scope.slices,
@@ -53,7 +56,7 @@ pub(crate) async fn sample_users(
         projector: None,
         shape: Shape::Zip,
         users_per_file: 1,
-        now: app.clock.now(),
+        now,
         kept: limit,
     };
     let sample = sample::take(&app.cores, spec, tx, turn).await.map_err(api_error)?;

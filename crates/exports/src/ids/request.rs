@@ -182,7 +182,7 @@ mod tests {
         let body = json!({ "their_ids": [id], "fields_to_export": ["their_id"] });
         let request = read(body.as_object().unwrap().clone(), Some("their_id")).unwrap();
         assert_eq!(request.mentions().len(), 1);
-        assert_eq!(request.fields().unwrap().service_id_name(), "their_id");
+        assert!(request.fields().unwrap().service_id_names().eq(["their_id"]));
         let aliased = json!({ "their_id": id });
         let request = read(aliased.as_object().unwrap().clone(), Some("their_id")).unwrap();
         assert_eq!(request.mentions().len(), 1);

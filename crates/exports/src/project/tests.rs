@@ -344,6 +344,15 @@ fn service_id_falls_back_to_the_row() {
 }
 
 #[test]
+fn service_id_has_each_requested_name() {
+    let fields = ["email", "service_id\u{1f}their_id", "service_id"];
+    let line = project(&fields, r#"{"service_id":"x","email":"e"}"#, None).unwrap();
+    assert_eq!(line, r#"{"service_id":"x","their_id":"x","email":"e"}"#);
+    let line = project(&fields, r#"{"email":"e"}"#, None).unwrap();
+    assert_eq!(line, format!(r#"{{"email":"e","service_id":"{SERVICE}","their_id":"{SERVICE}"}}"#));
+}
+
+#[test]
 fn activity_of_the_document_is_not_exported_twice() {
     let mut activity = Activity::default();
     activity.record_purchase("p", TODAY, 1, None);

@@ -156,7 +156,7 @@ pub fn record_use(app: &App, key: &Arc<KeyMatch>, permissions: &[&'static str]) 
 
 /// Reads the list of existing keys.
 pub async fn read_list(app: &App) -> Result<(), FindError> {
-    app.keys.read_list(app).await.map(drop)
+    app.keys.read_list(app).await
 }
 
 /// A new key.

@@ -3,27 +3,38 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use crate::ApiError;
 use crate::app::App;
 use runtime::credentials::FindError;
 use runtime::credentials::listing::CachedList;
 
 /// The ids of workspaces by name; neither ever changes.
-#[derive(Default)]
-pub struct KnownNames(CachedList<HashMap<String, i32>>);
+pub struct KnownNames(CachedList<String, HashMap<String, i32>>);
 
 impl KnownNames {
+    /// `slots` limits the requests that share the look-up of a name.
+    pub fn new(slots: Arc<Semaphore>) -> Self {
+        Self(CachedList::new(slots))
+    }
+
     pub async fn find(&self, app: &App, name: &str) -> Result<Option<i32>, ApiError> {
         if let Some(id) = self.0.latest().and_then(|ids| ids.get(name).copied()) {
             return Ok(Some(id));
         }
-        Ok(self.read(app).await?.get(name).copied())
+        Ok(self.refresh(app, name).await?.get(name).copied())
     }
 
     /// Reads the ids from the store.
     pub async fn read(&self, app: &App) -> Result<Arc<HashMap<String, i32>>, FindError> {
-        let store = app.store.clone();
-        let ids = self.0.refresh(async move {
+        // No workspace has an empty name.
+        self.refresh(app, "").await
+    }
+
+    async fn refresh(&self, app: &App, name: &str) -> Result<Arc<HashMap<String, i32>>, FindError> {
+        let (store, name) = (app.store.clone(), name.to_owned());
+        let ids = self.0.refresh(&name, async move {
             let mut tx = store.snapshot().await?;
             let ids = super::ids(&mut tx).await?;
             tx.commit().await?;

@@ -170,11 +170,21 @@ pub async fn settings(
     secrets: &SecretKey,
     id: Uuid,
 ) -> Result<Settings, StorageError> {
-    let (_, sealed) = rows::storage(tx, id)
-        .await?
-        .ok_or_else(|| StoreError::Corrupt(format!("storages has no row {id}")))?;
+    let (_, sealed) = stored(tx, id).await?;
     let plain = secrets.open(&id.to_string(), &sealed)?;
     Ok(parsed_secret("storages.config", id, &plain)?)
+}
+
+/// The kind of the settings with an id.
+pub async fn kind(tx: &mut Tx, id: Uuid) -> Result<String, StoreError> {
+    let (kind, _) = stored(tx, id).await?;
+    Ok(kind)
+}
+
+/// The kind and the sealed settings with an id.
+async fn stored(tx: &mut Tx, id: Uuid) -> Result<(String, Vec<u8>), StoreError> {
+    let found = rows::storage(tx, id).await?;
+    found.ok_or_else(|| StoreError::Corrupt(format!("storages has no row {id}")))
 }
 
 /// Stores settings under a new id.

@@ -1,6 +1,7 @@
 //! A batch of a part: reads and tests users, and stores their messages.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -24,7 +25,7 @@ use super::state::{Counts, RowState};
 use crate::app::App;
 use crate::order::{Named, PastRecipients, Wave};
 use gateway::workspaces::Channel;
-use kit::compute::SLICE;
+use kit::compute::work_slice;
 use kit::fail_point;
 use people::users::Recipient;
 use people::users::activity::Activity;
@@ -266,19 +267,19 @@ impl PartReader {
 
     /// The matching users of a page who may get messages, and how many are excluded.
     async fn choose(&self, page: Page, now: i64) -> (Vec<Chosen>, LeftOut) {
-        let mut choice = Choice {
-            users: page.users.into_iter(),
-            activity: page.activity,
-            chosen: Vec::new(),
-            left_out: LeftOut::default(),
-        };
-        while !choice.users.as_slice().is_empty() {
+        let mut users = page.users.into_iter();
+        let mut choice =
+            Choice { activity: page.activity, chosen: Vec::new(), left_out: LeftOut::default() };
+        while !users.as_slice().is_empty() {
             let (job, wave) = (self.job.clone(), self.part.wave);
             let computing = self.app.compute(self.job.order.workspace_id, move || {
-                choice.advance(&job, wave.as_ref(), now);
-                choice
+                work_slice(&mut users, |user| {
+                    choice.choose(&job, wave.as_ref(), user, now);
+                    ControlFlow::<()>::Continue(())
+                });
+                (users, choice)
             });
-            choice = computing.await;
+            (users, choice) = computing.await;
         }
         (choice.chosen, choice.left_out)
     }
@@ -381,25 +382,15 @@ impl Chosen {
     }
 }
 
-/// A page whose users are being tested.
+/// The users of a page who were tested.
 struct Choice {
-    users: std::vec::IntoIter<LoadedUser>,
+    /// That of all users of the page.
     activity: HashMap<Uuid, Vec<u8>>,
     chosen: Vec<Chosen>,
     left_out: LeftOut,
 }
 
 impl Choice {
-    /// Tests the next users, for about [`SLICE`]: an audience may take long.
-    fn advance(&mut self, job: &Job, wave: Option<&Wave>, now: i64) {
-        let began = Instant::now();
-        while began.elapsed() < SLICE
-            && let Some(user) = self.users.next()
-        {
-            self.choose(job, wave, user, now);
-        }
-    }
-
     fn choose(&mut self, job: &Job, wave: Option<&Wave>, user: LoadedUser, now: i64) {
         let LoadedUser { service_id, doc, named } = user;
         let activity = self.activity.get(&service_id).map(Vec::as_slice);

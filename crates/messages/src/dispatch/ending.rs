@@ -69,11 +69,10 @@ pub async fn cancel(tx: &mut Tx, id: Uuid) -> Result<Option<State>, StoreError> 
 pub(super) async fn settle_part(tx: &mut Tx, id: Uuid, part: i64) -> Result<(), StoreError> {
     let now = claims::now(tx).await?;
     // Locks the dispatch, so the last worker that settles a part sees the counts of all.
-    rows::move_end(tx, id, now).await?;
+    let has_segment = rows::move_end(tx, id, now).await?;
     message_rows::cancel_open(tx, id, part).await?;
-    if let Some(dispatch) = rows::load(tx, id).await?
-        && dispatch.state.is_early_end()
-    {
+    // An order can be large, and only one with a segment has a record.
+    if has_segment && let Some(dispatch) = rows::load(tx, id).await? {
         put_console_record(tx, &dispatch, now).await?;
     }
     Ok(())

@@ -120,23 +120,23 @@ pub async fn explain(
     };
     let activity = bodies.first().map(|(_, body)| body.as_slice());
     let Some(stored) = users.first() else { return Ok(Some(reasons)) };
-    let Ok(recipient) = read_user(user, &stored.doc) else {
+    let checked = if is_new {
+        read_recipient(&job, user, &stored.doc, activity, None, app.clock.now_ms())
+    } else {
+        read_user(user, &stored.doc).map_err(NoRecipient::Unreadable)
+    };
+    let (recipient, exclusion) = match checked {
+        // Audiences are checked before the whole document is read.
+        Err(NoRecipient::Excluded(exclusion)) => {
+            (read_user(user, &stored.doc).ok(), by_exclusion(exclusion))
+        }
+        checked => (checked.ok(), None),
+    };
+    let Some(recipient) = recipient else {
         reasons.push(WhyNot::Unreadable.into());
         return Ok(Some(reasons));
     };
-    if is_new {
-        let now = app.clock.now_ms();
-        match read_recipient(&job, user, &stored.doc, activity, None, now) {
-            Ok(_) => {}
-            Err(NoRecipient::Excluded(exclusion)) => {
-                reasons.extend(by_exclusion(exclusion).map(Explanation::from));
-            }
-            Err(NoRecipient::Unreadable(_)) => {
-                reasons.push(WhyNot::Unreadable.into());
-                return Ok(Some(reasons));
-            }
-        }
-    }
+    reasons.extend(exclusion.map(Explanation::from));
     let mut allowance = None;
     if job.is_capped() {
         let order = &job.order;

@@ -18,8 +18,8 @@ use kit::retry;
 use runtime::kinds;
 use store::{StoreError, within_timeout};
 
-/// After this time a part yields, once the messages in progress have an outcome: its receivers may
-/// be slow, and others wait.
+/// How long a part may start messages, from the first ones on. Then it yields, once the messages in
+/// progress have an outcome: its receivers may be slow, and others wait.
 const TURN: Duration = Duration::from_secs(30);
 
 /// How long a state that was read allows messages.
@@ -35,9 +35,7 @@ pub(super) struct Guard {
     dispatch: Uuid,
     /// Cancelled when no other message may start: the worker must stop, or the dispatch has ended.
     halt: CancellationToken,
-    /// None before the first messages of the turn are sent: rendering them may take long, and each
-    /// turn must send some.
-    turn_end: OnceLock<Instant>,
+    turn: Turn,
     last: Mutex<LastState>,
 }
 
@@ -54,11 +52,42 @@ impl LastState {
     }
 }
 
+/// The turn of a part. It begins with its first messages: rendering them may take long, and each
+/// turn must send some.
+struct Turn {
+    length: Duration,
+    /// None before the turn has begun.
+    end: OnceLock<Instant>,
+}
+
+impl Turn {
+    fn new(length: Duration) -> Self {
+        Self { length, end: OnceLock::new() }
+    }
+
+    /// Begins, unless it has begun.
+    fn begin(&self) {
+        self.end.get_or_init(|| Instant::now() + self.length);
+    }
+
+    fn is_over(&self) -> bool {
+        self.end.get().is_some_and(|end| Instant::now() >= *end)
+    }
+
+    /// Waits for the end of a turn that has begun.
+    async fn over(&self) {
+        match self.end.get() {
+            Some(end) => sleep_until((*end).into()).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
 impl Guard {
     /// `stop` is cancelled when the worker must stop.
     pub fn new(app: &App, dispatch: Uuid, last: LastState, stop: &CancellationToken) -> Self {
-        let (halt, turn_end) = (stop.child_token(), OnceLock::new());
-        Self { app: app.clone(), dispatch, halt, turn_end, last: Mutex::new(last) }
+        let (halt, turn) = (stop.child_token(), Turn::new(TURN));
+        Self { app: app.clone(), dispatch, halt, turn, last: Mutex::new(last) }
     }
 
     /// Cancelled when no other message may start.
@@ -68,26 +97,20 @@ impl Guard {
 
     /// Begins the turn, unless it has begun.
     pub fn begin_turn(&self) {
-        self.turn_end.get_or_init(|| Instant::now() + TURN);
+        self.turn.begin();
     }
 
     /// Whether the part must yield: messages that have not started wait for its next turn.
     pub fn is_turn_over(&self) -> bool {
-        self.turn_end.get().is_some_and(|end| Instant::now() >= *end)
+        self.turn.is_over()
     }
 
     /// Waits until a message of a turn that has begun may no longer start. The end of the turn does
     /// not stop one in progress: if it took as long in each turn, it would never be sent.
     pub async fn closed(&self, is_in_progress: bool) {
-        let turn_over = async {
-            match self.turn_end.get() {
-                Some(end) => sleep_until((*end).into()).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             () = self.halt.cancelled() => {}
-            () = turn_over, if !is_in_progress => {}
+            () = self.turn.over(), if !is_in_progress => {}
         }
     }
 
@@ -119,5 +142,32 @@ impl Guard {
         let (store, dispatch) = (self.app.store.clone(), self.dispatch);
         let reading = async move { rows::is_running(&mut store.snapshot().await?, dispatch).await };
         within_timeout(reading, self.halt.cancelled()).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_turn_begins_with_its_first_messages() {
+        let turn = Turn::new(Duration::ZERO);
+        assert!(!turn.is_over(), "the first messages are not rendered yet");
+        assert!(turn.over().now_or_never().is_none());
+        turn.begin();
+        assert!(turn.is_over());
+        turn.over().await;
+    }
+
+    #[tokio::test]
+    async fn later_messages_do_not_extend_a_turn() {
+        let turn = Turn::new(TURN);
+        turn.begin();
+        assert!(!turn.is_over() && turn.over().now_or_never().is_none());
+        let end = turn.end.get().copied();
+        turn.begin();
+        assert_eq!(turn.end.get().copied(), end);
     }
 }

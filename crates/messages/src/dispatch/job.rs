@@ -42,7 +42,7 @@ pub(super) struct Job {
     zone: TimeZone,
 }
 
-/// Why a user is no recipient.
+/// Why a user is not a recipient.
 pub(super) enum NoRecipient {
     Excluded(Exclusion),
     /// Stored data cannot be read, with the reason for the operator.
@@ -170,8 +170,8 @@ impl Job {
         self.audiences.iter().any(Matcher::needs_activity) || wave.is_some_and(is_optimal)
     }
 
-    /// Reads the recipient with this stored document. The error says why the user is none, or none
-    /// in this wave.
+    /// Reads the recipient with this stored document. The error is why the user is not a recipient,
+    /// or not in this wave.
     pub fn recipient(
         &self,
         service_id: Uuid,

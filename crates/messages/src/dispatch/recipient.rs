@@ -14,7 +14,7 @@ use people::users::recipient::Subscription;
 const UNREADABLE_PROFILE: &str = "cannot read the user's stored profile";
 const UNREADABLE_ACTIVITY: &str = "cannot read the user's stored activity";
 
-/// A user as recipient, or why the user is none.
+/// A user as recipient, or why the user is not one.
 pub(super) fn read_recipient(
     job: &Job,
     service_id: Uuid,

@@ -4,6 +4,7 @@
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
+use super::past_rows::order_field;
 use crate::dispatch::state::State;
 use crate::order::{Order, Target, Wave};
 use gateway::workspaces::to_json;
@@ -261,18 +262,18 @@ pub(super) async fn end_early(
     Ok(ended == 1)
 }
 
-/// Moves the end of a dispatch that ended early to `now`.
-pub(super) async fn move_end(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
-    execute!(
-        tx,
-        sqlx::query(
-            "UPDATE dispatches SET finished_at = $2
-             WHERE id = $1 AND state IN ('failed', 'cancelled')",
-        )
-        .bind(id)
-        .bind(now)
-    );
-    Ok(())
+/// Moves the end of a dispatch to `now`, if it ended early; returns whether it did and targeted a
+/// segment.
+pub(super) async fn move_end(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
+    let segment = order_field(tx, &["target", "segment_id"]);
+    let sql = AssertSqlSafe(format!(
+        "UPDATE dispatches SET finished_at = $2
+         WHERE id = $1 AND state IN ('failed', 'cancelled')
+         RETURNING {segment} IS NOT NULL"
+    ));
+    let has_segment: Option<bool> =
+        on!(tx, c => sqlx::query_scalar(sql).bind(id).bind(now).fetch_optional(c).await?);
+    Ok(has_segment.unwrap_or(false))
 }
 
 /// Sets the note of a dispatch, unless it has one.

@@ -1,5 +1,6 @@
 //! Renders and sends stored messages.
 
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ use crate::order::Named;
 use crate::personalization::Scope;
 use crate::{MessageId, Outcome, Outgoing, channels};
 use kit::clock::{hours, millis};
-use kit::compute::SLICE;
+use kit::compute::work_slice;
 use kit::json::{ObjectText, TreeObject};
 use kit::panics;
 use kit::retry::backoff;
@@ -81,20 +82,17 @@ impl Ready {
         self.bytes >= MAX_RENDERED_BYTES
     }
 
-    /// Renders messages of the batch until this is full, for about [`SLICE`]: a slow template must
-    /// not keep a compute thread from others. A message that cannot be rendered affects only its
-    /// own user.
+    /// Renders messages of the batch until this is full, for a slice of time. A message that cannot
+    /// be rendered affects only its own user.
     pub fn render(&mut self, job: &Job, batch: &mut Batch, now: i64, halt: &CancellationToken) {
-        let began = Instant::now();
         let mut waiting = std::mem::take(&mut batch.users).into_iter();
-        while !halt.is_cancelled()
-            && let Some(user) = waiting.next()
-        {
+        work_slice(&mut waiting, |user| {
             self.render_user(job, user, now);
-            if self.is_full() || began.elapsed() >= SLICE {
-                break;
+            if self.is_full() || halt.is_cancelled() {
+                return ControlFlow::Break(());
             }
-        }
+            ControlFlow::Continue(())
+        });
         batch.users = waiting.collect();
     }
 
@@ -233,7 +231,7 @@ pub(super) async fn send(
     let messages = futures::stream::iter(messages).enumerate();
     let sending = messages.for_each_concurrent(limit, |(number, message)| {
         let (user, grace) = (&users[message.user_index], grace.clone());
-        let sending = send_one(app, job, starts, user, (number, message), grace);
+        let sending = send_one(app, job, (guard, starts), user, (number, message), grace);
         sending.map(|settled| settled.into_iter().for_each(report))
     });
     sending.await;
@@ -244,13 +242,12 @@ pub(super) async fn send(
 async fn send_one(
     app: &App,
     job: &Arc<Job>,
-    starts: &Starts<'_>,
+    (guard, starts): (&Guard, &Starts<'_>),
     user: &User,
     (number, message): (usize, ReadyMessage),
     grace: impl Future<Output = ()>,
 ) -> Option<Settled> {
     let ReadyMessage { due, draft, .. } = message;
-    let guard = starts.guard;
     let (rendered, is_in_progress) = match draft {
         Draft::Rendered(rendered) => (rendered, false),
         Draft::Needs(..) if guard.is_turn_over() => return None,
@@ -271,10 +268,11 @@ async fn send_one(
         Ok(permit) => permit,
         Err(why) => return ended(why),
     };
+    let reserving = channels::reserve(app, job.order.workspace_id, &job.settings, channel);
     let connection = tokio::select! {
         biased;
         () = guard.closed(is_in_progress) => return None,
-        reserved = channels::reserve(app, &job.settings, channel) => match reserved {
+        reserved = reserving => match reserved {
             Ok(connection) => connection,
             Err(outcome) => return Some(after_attempt(app, id, due, outcome)),
         },

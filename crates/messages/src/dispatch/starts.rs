@@ -23,7 +23,7 @@ type Checked<T> = Result<T, (RowState, &'static str)>;
 pub(super) struct Starts<'a> {
     app: &'a App,
     order: &'a Order,
-    pub guard: &'a Guard,
+    guard: &'a Guard,
     /// Permits for messages in progress.
     sends: &'a SharedMemory,
     /// Held by the message that waits for a permit. The others hold none while it reads users again.

@@ -25,21 +25,27 @@ pub async fn sweep(app: &App, shutdown: &CancellationToken) -> Result<(), StoreE
     let mut tx = app.store.snapshot().await?;
     let (all, now) = (workspaces::list(&mut tx).await?, claims::now(&mut tx).await?);
     drop(tx);
-    let mut left: VecDeque<i32> = all.iter().map(|workspace| workspace.id).collect();
-    while let Some(workspace) = left.pop_front()
+    // Workspaces, and the time since which their dispatches are kept, once it is known.
+    let mut left: VecDeque<(i32, Option<i64>)> =
+        all.iter().map(|workspace| (workspace.id, None)).collect();
+    while let Some((workspace, before)) = left.pop_front()
         && !shutdown.is_cancelled()
     {
-        if delete_batch(app, workspace, now).await? {
-            left.push_back(workspace);
+        let before = match before {
+            Some(before) => before,
+            None => now.saturating_sub(retention_ms(app, workspace).await?),
+        };
+        if delete_batch(app, workspace, before).await? {
+            left.push_back((workspace, Some(before)));
             retry::wait(PAUSE, shutdown).await;
         }
     }
     Ok(())
 }
 
-/// Deletes some of a workspace's dispatches; returns whether others may be left.
-async fn delete_batch(app: &App, workspace: i32, now: i64) -> Result<bool, StoreError> {
-    let before = now.saturating_sub(retention_ms(app, workspace).await?);
+/// Deletes some of a workspace's dispatches that ended before a time; returns whether others may be
+/// left.
+async fn delete_batch(app: &App, workspace: i32, before: i64) -> Result<bool, StoreError> {
     // An idle SQLite never takes the write lock for this.
     let mut tx = app.store.snapshot().await?;
     let ended = report_rows::ended_before(&mut tx, workspace, before).await?;

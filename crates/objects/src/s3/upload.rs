@@ -137,10 +137,12 @@ impl Target {
         match failure.status {
             // A retry after a lost response: if the upload was completed, the object exists. If
             // there can be other writers, it may be theirs.
-            Some(404) => match self.s3.head(&self.path).await? {
-                Some(_) if if_absent => Ok(Put::Exists),
-                Some(head) if head.size == self.size => Ok(Put::Written),
-                _ => Err(failure.error),
+            Some(404) => match self.s3.head(&self.path).await {
+                Ok(Some(_)) if if_absent => Ok(Put::Exists),
+                Ok(Some(head)) if head.size == self.size => Ok(Put::Written),
+                // Without the right to list, S3 refuses to look at a missing object.
+                Ok(_) | Err(ObjectError::Refused(_)) => Err(failure.error),
+                Err(error) => Err(error),
             },
             Some(412) if if_absent => Ok(Put::Exists),
             // Another write of the key is in progress. S3 then rejects this upload for good.

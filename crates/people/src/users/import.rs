@@ -8,7 +8,8 @@
 //! have no user in common: each finds its users after the one before it has, and waits until those
 //! that it shares a user with are written. So of two lines for a user, the later one wins. An
 //! import that is interrupted and repeated creates no duplicates: every accepted line identifies
-//! its user, by an id that the first run stored.
+//! its user, by an id that the first run stored. The same holds for two imports of a file at the
+//! same time: the later transaction waits for the [address](super::name_locks), or starts again.
 
 mod decode;
 mod file_format;

@@ -1,4 +1,5 @@
-//! Locks on unused names: creating a user with a name and erasing it exclude each other.
+//! Locks on unused names: creating a user with a name excludes creating another one with it, and
+//! erasing it.
 //!
 //! A lock is a row of `identifiers` that its transaction deletes again. No other transaction sees
 //! it, but an insert of the same key waits for its end. So giving an external id to a user also

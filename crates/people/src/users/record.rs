@@ -94,8 +94,12 @@ impl Record {
         for (name, value) in &members.0 {
             let is_alias = service_id_alias == Some(name.as_ref());
             let name = if is_alias { Field::ServiceId.name() } else { name.as_ref() };
-            if is_alias && members.get(name).is_some() {
-                let reason = format!("duplicate field: {name} is the same");
+            if is_alias && let Some(service_id) = members.get(name) {
+                // An export that requested both names.
+                if service_id == value.get() {
+                    continue;
+                }
+                let reason = format!("duplicate field: {name} has another value");
                 errors.push(FieldError::new(service_id_alias.unwrap_or_default(), reason));
             }
             match (name, value.get()) {
@@ -334,8 +338,10 @@ mod tests {
         let record = parse(&format!(r#"{{"their_id":"{id}"}}"#)).unwrap();
         assert_eq!((record.service_id, record.random_bucket), (Some(id), Some(77)));
         assert_eq!(record.ignored, Vec::<String>::new());
-        let both = format!(r#"{{"their_id":"{id}","service_id":"{id}"}}"#);
-        assert!(parse(&both).unwrap_err().starts_with("their_id: duplicate field"));
+        let other = service_id::new(NOW - 5, 1, 77, 8);
+        let both = |service_id| format!(r#"{{"their_id":"{id}","service_id":"{service_id}"}}"#);
+        assert_eq!(parse(&both(id)).unwrap().service_id, Some(id));
+        assert!(parse(&both(other)).unwrap_err().starts_with("their_id: duplicate field"));
     }
 
     #[test]

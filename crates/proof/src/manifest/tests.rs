@@ -255,7 +255,7 @@ fn the_file_reads_as_documented() {
     let bytes = manifest.to_bytes();
     assert!(bytes.ends_with(b"}\n") && !bytes.ends_with(b"\n\n"));
     let fields = manifest.field_set().unwrap();
-    assert!(fields.wants(fields::SERVICE_ID) && fields.service_id_name() == "their_id");
+    assert!(fields.wants(fields::SERVICE_ID) && fields.service_id_names().eq(["their_id"]));
 }
 
 #[test]

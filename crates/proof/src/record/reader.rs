@@ -7,8 +7,9 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{
     DeserializeSeed, Deserializer as _, Error as _, IntoDeserializer, MapAccess, Visitor,
 };
+use uuid::Uuid;
 
-use super::ExportRecord;
+use super::{ExportRecord, Optional};
 use crate::fields::{CUSTOM_ATTRIBUTES, FieldSet, SERVICE_ID};
 use kit::json::{self, Text};
 use kit::words::beginning;
@@ -73,14 +74,17 @@ impl<'de> Visitor<'de> for Line<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ExportRecord, A::Error> {
-        ExportRecord::deserialize(MapAccessDeserializer::new(Requested { fields: self.0, map }))
+        let requested = Requested { fields: self.0, map, ids: Vec::new() };
+        ExportRecord::deserialize(MapAccessDeserializer::new(requested))
     }
 }
 
-/// The requested fields of a line; `service_id` has its usual name here.
+/// The requested fields of a line; `service_id` has its usual name here, once.
 struct Requested<'f, A> {
     fields: &'f FieldSet,
     map: A,
+    /// The names of `service_id` that were read.
+    ids: Vec<&'f str>,
 }
 
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for Requested<'_, A> {
@@ -90,9 +94,19 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Requested<'_, A> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, A::Error> {
-        let Some(Text(name)) = self.map.next_key::<Text<'de>>()? else { return Ok(None) };
         let fields = self.fields;
-        let is_id = fields.wants(SERVICE_ID) && name == fields.service_id_name();
+        let name = loop {
+            let Some(Text(name)) = self.map.next_key::<Text<'de>>()? else { return Ok(None) };
+            let id = fields.service_id_names().find(|id| *id == name);
+            let Some(id) = id.filter(|id| !self.ids.contains(id)) else { break name };
+            self.ids.push(id);
+            if self.ids.len() == 1 {
+                break name;
+            }
+            // The record has one field for both names.
+            self.map.next_value::<Optional<Uuid>>()?;
+        };
+        let is_id = fields.service_id_names().any(|id| id == name);
         let is_requested = name != SERVICE_ID && fields.wants(&name)
             || name == CUSTOM_ATTRIBUTES && !fields.attributes().is_empty();
         let name = match &*name {

@@ -136,4 +136,16 @@ fn service_id_is_read_under_its_requested_name() {
     assert!(aliased.read(line("service_id").as_bytes()).is_err());
     assert!(reader(&["service_id"]).read(line("their_id").as_bytes()).is_err());
     assert!(aliased.has_ids() && !reader(&["email"]).has_ids());
+    // Requested under both names: a worker of an earlier release wrote only one.
+    let both = reader(&["service_id", "service_id\u{1f}their_id"]);
+    for names in [&["service_id", "their_id"][..], &["their_id", "service_id"], &["their_id"]] {
+        let fields: Vec<String> = names.iter().map(|name| format!("\"{name}\":\"{id}\"")).collect();
+        let line = format!("{{{}}}", fields.join(","));
+        assert_eq!(both.read(line.as_bytes()).unwrap().service_id.0, Some(id), "{line}");
+    }
+    for twice in ["service_id", "their_id"] {
+        let line = format!("{{\"{twice}\":\"{id}\",\"{twice}\":\"{id}\"}}");
+        assert!(both.read(line.as_bytes()).is_err(), "{line}");
+    }
+    assert!(both.read(br#"{"service_id":null,"their_id":null}"#).is_err());
 }

@@ -176,6 +176,10 @@ impl Config {
             "exports.users_per_file must be 1 to 500,000",
         );
         refuse(self.exports.attempts == 0, "exports.attempts must be at least 1");
+        refuse(
+            !(1..=3_650).contains(&self.exports.keep_days),
+            "exports.keep_days must be 1 to 3,650",
+        );
         refuse(self.deliveries.in_flight == 0, "deliveries.in_flight must be at least 1");
         refuse(
             !(1..=8_760).contains(&self.deliveries.retry_hours),

@@ -47,9 +47,10 @@ pub trait Handler: Send + Sync + 'static {
 /// How the rows of one kind are shared.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Rows of this worker in progress.
+    /// Rows of this worker in progress. A workspace has at most as many as it leaves free, so that
+    /// several workspaces whose work hangs do not stop the work of others.
     pub in_flight: usize,
-    /// Rows of this worker in progress of one workspace.
+    /// The most rows of one workspace, if that is fewer.
     pub per_workspace: usize,
     /// Rows for one receiver in progress, in the whole fleet.
     pub per_receiver: u32,
@@ -66,10 +67,19 @@ pub struct Options {
 }
 
 impl Options {
-    /// With this many rows of one workspace in progress, and one more for others: so a workspace
-    /// whose work hangs does not stop theirs.
+    /// With this many rows of one workspace in progress, also if another one has one, and twice as
+    /// many and one of all.
     pub fn with_workspace_limit(self, per_workspace: usize) -> Self {
-        Self { in_flight: per_workspace + 1, per_workspace, ..self }
+        let in_flight = per_workspace.saturating_mul(2).saturating_add(1);
+        Self { in_flight, per_workspace, ..self }
+    }
+
+    /// How many more rows a workspace with `held` rows may have while `free` rows are free.
+    fn left_to(&self, held: usize, free: usize) -> usize {
+        // The first one may take all that is free, as in `SharedMemory::halves`.
+        let first = usize::from(held == 0).min(free);
+        let more = (free.saturating_sub(held) / 2).max(first);
+        more.min(self.per_workspace.saturating_sub(held))
     }
 }
 
@@ -197,12 +207,13 @@ impl Tasks {
     fn capacity(&self, options: Options) -> Capacity {
         let mut counts: HashMap<i32, usize> = HashMap::new();
         self.workspaces.values().for_each(|id| *counts.entry(*id).or_default() += 1);
-        let limit = options.per_workspace;
+        let free = options.in_flight.saturating_sub(self.running.len());
         let (full, open): (Vec<_>, Vec<_>) =
-            counts.into_iter().partition(|(_, count)| *count >= limit);
-        let max_running = open.iter().map(|(_, count)| *count).max().unwrap_or(0);
+            counts.into_iter().partition(|(_, count)| options.left_to(*count, free) == 0);
+        // The rows may be of any workspace that is not full.
+        let rows = open.iter().map(|(_, count)| options.left_to(*count, free));
         Capacity {
-            rows: options.in_flight.saturating_sub(self.running.len()).min(limit - max_running),
+            rows: rows.fold(options.left_to(0, free), usize::min),
             full: full.into_iter().map(|(workspace, _)| workspace).collect(),
         }
     }

@@ -37,7 +37,7 @@ struct Sweep {
     pass: for<'a> fn(&'a App, &'a CancellationToken) -> BoxFuture<'a, Result<(), StoreError>>,
 }
 
-const SWEEPS: [Sweep; 9] = [
+const SWEEPS: [Sweep; 10] = [
     Sweep {
         role: Role::Ingest,
         every: Duration::from_secs(3_600),
@@ -49,6 +49,12 @@ const SWEEPS: [Sweep; 9] = [
         every: Duration::from_secs(3_600),
         failed: "cannot delete old entries of the audit log; retrying",
         pass: |app, stop| Box::pin(audit::sweep(app, stop)),
+    },
+    Sweep {
+        role: Role::Exports,
+        every: Duration::from_secs(3_600),
+        failed: "cannot delete old exports; retrying",
+        pass: |app, stop| Box::pin(exports::sweep::sweep(app, stop)),
     },
     Sweep {
         role: Role::Catalogs,

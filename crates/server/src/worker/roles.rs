@@ -35,13 +35,14 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5 * 60);
 /// Bytes of a batch on SQLite, whose one writer others wait for: some hundredths of a second.
 const SQLITE_BATCH_BYTES: usize = 256 << 10;
 
-/// Cleanup passes in progress: they are not urgent.
+/// Cleanup passes of one workspace in progress: they are not urgent.
 const CLEANUPS_IN_FLIGHT: usize = 2;
 
-/// Transactional emails in progress: limited by the connections of their pool, and the share of
-/// each workspace.
+/// Transactional emails in progress, if the limit of each workspace is small: limited by the
+/// connections of their pool.
 const TRANSACTIONAL_IN_FLIGHT: usize = 1_024;
-/// Schedules that one worker fires at the same time; each is a short transaction.
+
+/// Schedules of one workspace that one worker fires at the same time; each is a short transaction.
 const SCHEDULES_IN_FLIGHT: usize = 4;
 
 impl Role {
@@ -68,8 +69,10 @@ impl Role {
                     pause: Duration::from_millis(exports.retry_ms),
                     ..options(app, parts)
                 };
-                let in_flight = app.config.worker.messages_in_flight;
-                let plan_options = part_options.with_workspace_limit(in_flight);
+                // Each plan holds a connection, and all together at most about half of them.
+                let connections = app.config.database.max_connections as usize;
+                let plans = app.config.worker.messages_in_flight.min(connections / 4).max(1);
+                let plan_options = part_options.with_workspace_limit(plans);
                 spawn_claim_consumer(app, ExportPlan(app.clone()), plan_options, shutdown, loops);
                 spawn_claim_consumer(app, ExportPart(app.clone()), part_options, shutdown, loops);
                 let finish_options = part_options.with_workspace_limit(parts.min(4));
@@ -116,9 +119,10 @@ impl Role {
                 );
             }
             Self::Transactional => {
+                let send_options = options(app, app.config.transactional.in_flight);
                 let send_options = shares::Options {
-                    per_workspace: app.config.transactional.in_flight,
-                    ..options(app, TRANSACTIONAL_IN_FLIGHT)
+                    in_flight: send_options.in_flight.max(TRANSACTIONAL_IN_FLIGHT),
+                    ..send_options
                 };
                 spawn_claim_consumer(
                     &app.for_transactional(),
@@ -135,9 +139,8 @@ impl Role {
             Self::Deliveries => {
                 let settings = &app.config.deliveries;
                 let delivery_options = shares::Options {
-                    per_workspace: settings.in_flight,
                     per_receiver: settings.per_receiver,
-                    ..options(app, 2 * settings.in_flight)
+                    ..options(app, settings.in_flight)
                 };
                 spawn_claim_consumer(app, Delivery(app.clone()), delivery_options, shutdown, loops);
             }
@@ -333,7 +336,7 @@ impl shares::Handler for Delivery {
     const KIND: Kind = kinds::DELIVERY;
 
     async fn handle(&self, claim: &Claim, stop: &CancellationToken) -> Result<(), DeliveryError> {
-        deliveries::run(&self.0.deliveries, &self.0.messages, claim, stop).await
+        deliveries::run(&self.0, &self.0.messages, claim, stop).await
     }
 
     /// The work reschedules itself or ends. This runs only after a permanent error, such as an

@@ -9,8 +9,9 @@
 //! email identifies is here. A state of emails that is set by address applies to all of them, so
 //! the others are changed page by page while they are locked.
 //!
-//! Only an external id is unique: two partitions that create profiles with one email at the same
-//! moment create two, and the rule above decides between them from then on.
+//! Unlike an external id, an email is not unique. But of partitions and imports that create a user
+//! by an email alone at the same moment, the later one finds the user of the earlier one, because
+//! the email is [locked](people::users::name_locks).
 
 mod addresses;
 mod look_up;

@@ -1,5 +1,7 @@
 //! Workers that are killed, by chance and by messages.
 
+use std::process::Command;
+
 use longshore::topics;
 
 use super::*;

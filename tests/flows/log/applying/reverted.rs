@@ -1,6 +1,8 @@
 //! Positions that change while a runner works: the database lost its last commits, or an operator
 //! reset a partition.
 
+use store::StoreError;
+
 use super::*;
 
 on_both!(

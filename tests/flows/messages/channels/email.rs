@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longshore::messages::Outcome;
+use longshore::messages::{Outcome, Outgoing, channels};
 use longshore::workspaces::Channel;
 use serde_json::json;
 
@@ -18,6 +18,7 @@ on_sqlite!(
     retried_emails_keep_their_message_id,
     a_password_is_not_sent_without_tls,
     connections_are_kept_bounded_and_let_go,
+    a_workspace_does_not_delay_the_emails_of_another_to_one_relay,
     a_connection_that_is_gone_costs_no_attempt,
     transactional_emails_do_not_wait_for_bulk_emails,
     invalid_emails_are_not_sent,
@@ -184,7 +185,8 @@ async fn a_password_is_not_sent_without_tls(store: TestStore) {
 
 async fn connections_are_kept_bounded_and_let_go(store: TestStore) {
     let mut world = World::with(store, |config| {
-        config.smtp.connections = 2;
+        // One of them is left to other workspaces.
+        config.smtp.connections = 3;
         config.smtp.timeout_seconds = 30;
         config.smtp.idle_seconds = 1;
     })
@@ -199,6 +201,34 @@ async fn connections_are_kept_bounded_and_let_go(store: TestStore) {
     // Without a next email.
     eventually("unused connections are closed", || async { relay.open() == 0 }).await;
     assert_eq!(relay.received_commands().iter().filter(|line| *line == "QUIT").count(), 2);
+}
+
+async fn a_workspace_does_not_delay_the_emails_of_another_to_one_relay(store: TestStore) {
+    const EMAILS: usize = 20;
+    let mut world = World::with(store, |config| {
+        config.smtp.connections = 2;
+        config.smtp.timeout_seconds = 60;
+    })
+    .await;
+    let slow = (Step::End, Action::Delay(Duration::from_millis(100)));
+    let relay = ScriptedRelay::start(&[], std::iter::repeat_n(slow, 2 * (EMAILS + 1))).await;
+    world.by_relay(relay.url("", ""));
+    for is_transactional in [false, true] {
+        let before = relay.accepted().len();
+        let message = Message { is_transactional, ..Message::email("Hello") };
+        let many = futures::future::join_all((0..EMAILS).map(|_| world.send(&message)));
+        let other = async {
+            eventually("the first email is sent", || async { relay.accepted().len() > before })
+                .await;
+            let workspace_id = world.installation.workspace + 1;
+            let email = Outgoing { workspace_id, ..message.outgoing(&world) };
+            (channels::send(world.app(), email).await, relay.accepted().len() - before)
+        };
+        let (sent, (outcome, accepted)) = tokio::join!(many, other);
+        assert!(sent.iter().all(|outcome| *outcome == Outcome::Sent), "{sent:?}");
+        assert_eq!(outcome, Outcome::Sent);
+        assert!(accepted <= EMAILS / 2, "it waited for {accepted} of {EMAILS} emails");
+    }
 }
 
 async fn a_connection_that_is_gone_costs_no_attempt(store: TestStore) {

@@ -21,7 +21,7 @@ use crate::support::callbacks::verified;
 use crate::support::eventually;
 use crate::support::installation::Installation;
 use crate::support::receiver::{Receiver, ScriptedResponse};
-use crate::support::stores::{TestStore, on_both_stores};
+use crate::support::stores::{TestStore, on_both_stores, wait_until_blocked_where};
 
 const SECRET: &[u8] = &[9; 24];
 const NOW: i64 = 1_598_900_321_000;
@@ -135,9 +135,8 @@ async fn work(app: App, stop: CancellationToken) {
             claims::take(&app.store, kinds::DELIVERY, 4, 8, lease, &[]).await.unwrap().claims
         {
             let (app, stop) = (app.clone(), stop.clone());
-            attempts.spawn(async move {
-                deliveries::run(&app.deliveries, &app.messages, &claim, &stop).await
-            });
+            attempts
+                .spawn(async move { deliveries::run(&app, &app.messages, &claim, &stop).await });
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -243,13 +242,8 @@ async fn an_erasure_includes_the_postback_of_a_report_in_progress(world: World) 
     });
     // SQLite has one writer.
     if let Store::Postgres { pool, .. } = &world.app().store {
-        eventually("the erasure waits", || async {
-            let sql = "SELECT count(*) FROM pg_stat_activity
-                       WHERE datname = current_database() AND wait_event_type = 'Lock'
-                         AND query LIKE '%transactional_emails%'";
-            sqlx::query_scalar::<_, i64>(sql).fetch_one(pool).await.unwrap() > 0
-        })
-        .await;
+        // The erasure waits for the report.
+        wait_until_blocked_where(pool, "query LIKE '%transactional_emails%'").await;
     }
     tx.commit().await.unwrap();
     erasing.await.unwrap();

@@ -6,6 +6,8 @@ use serde::Deserialize;
 use crate::page::Page;
 use console_frame::error::PageError;
 use console_frame::parts;
+use console_frame::rights::Right;
+use exports::Job;
 use gateway::idempotency::StoredResponse;
 use gateway::workspaces::Budget;
 use gateway::{ApiError, limits};
@@ -23,6 +25,24 @@ pub async fn count_request(page: &Page, budget: Budget) -> Result<(), PageError>
     let limit = workspace.rate_limit(budget);
     let counted = limits::count(&page.app, workspace.id, budget, limit).await;
     counted.retry_after.map_or(Ok(()), |seconds| Err(ApiError::RateLimited(seconds).into()))
+}
+
+/// Refuses a new export whose callback has the address of its files, unless the person may download
+/// them.
+pub fn check_callback(page: &Page, job: &Job) -> Result<(), PageError> {
+    let shows_files = job.callback_endpoint.is_some() && job.storage_id.is_none();
+    if shows_files && !page.may(Right::ExportsDownload) {
+        return Err(callback_refused().into());
+    }
+    Ok(())
+}
+
+pub fn callback_refused() -> ApiError {
+    ApiError::invalid_field(format!(
+        "callback_endpoint: the callback has the download address, and you do not have the right \
+         {}. Request an export without a callback, or with own storage as destination",
+        Right::ExportsDownload.name()
+    ))
 }
 
 /// Sends the browser to the page of an export.

@@ -1,9 +1,10 @@
 //! Pools of connections to relays, each reused for several emails.
 //!
 //! A relay gets a pool with a limited number of connections for sends, and another with as many for
-//! transactional emails, which therefore never wait for other emails (`smtp.connections`). Idle
-//! connections are closed after a while. A relay that defers the emails of one connection may
-//! accept them on another one, so such a connection is closed too.
+//! transactional emails, which therefore never wait for other emails (`smtp.connections`). A
+//! workspace leaves one of them to others with the same relay. Idle connections are closed after a
+//! while. A relay that defers the emails of one connection may accept them on another one, so such
+//! a connection is closed too.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
 use super::connect::{Connector, Timeouts};
@@ -19,7 +19,9 @@ use super::connection::Connection;
 use super::conversation::{OutgoingEmail, SmtpError, reset_connection, send_email};
 use crate::Outcome;
 use gateway::workspaces::relay::Relay;
+use runtime::app::queue::current_holder;
 use runtime::config::{Config, Smtp};
+use runtime::fairness::{Reservation, SLOT_BYTES, SharedMemory};
 use runtime::outbound::address::NameLookups;
 
 /// Interval between checks for idle connections.
@@ -52,7 +54,7 @@ struct RelayPool {
     connector: Result<Connector, String>,
     settings: Smtp,
     timeouts: Timeouts,
-    permits: Arc<Semaphore>,
+    slots: SharedMemory,
     /// The connection used last is at the end, and is reused first.
     idle: Mutex<Vec<PooledConnection>>,
 }
@@ -60,7 +62,7 @@ struct RelayPool {
 /// Allows one email to use a connection to a relay.
 pub struct RelayPermit {
     pool: Arc<RelayPool>,
-    _permit: OwnedSemaphorePermit,
+    _slot: Reservation,
 }
 
 struct PooledConnection {
@@ -86,8 +88,8 @@ impl RelayPools {
         }
     }
 
-    /// Waits for a connection to the relay at an address. The error is the outcome of the email if
-    /// no connection becomes free in time.
+    /// Waits for a connection to the relay at an address, for the [holder](current_holder) of this
+    /// work. The error is the outcome of the email if no connection becomes free in time.
     pub async fn reserve(
         &self,
         address: &SecretString,
@@ -95,12 +97,11 @@ impl RelayPools {
         config: &Config,
     ) -> Result<RelayPermit, Outcome> {
         let pool = self.pool(address.expose_secret(), is_transactional, config);
-        // The semaphore is never closed.
-        let permit = timeout(pool.timeouts.reply, pool.permits.clone().acquire_owned()).await;
-        let Ok(Ok(permit)) = permit else {
+        let slot = pool.slots.reserve(current_holder(), SLOT_BYTES);
+        let Ok(slot) = timeout(pool.timeouts.reply, slot).await else {
             return Err(later("all connections to the relay are in use".into()));
         };
-        Ok(RelayPermit { pool, _permit: permit })
+        Ok(RelayPermit { pool, _slot: slot })
     }
 
     fn pool(&self, address: &str, is_transactional: bool, config: &Config) -> Arc<RelayPool> {
@@ -178,7 +179,7 @@ impl RelayPool {
             connector: Relay::parse(address)
                 .map(|relay| Connector::new(relay, config, timeouts, lookups)),
             timeouts,
-            permits: Arc::new(Semaphore::new(settings.connections)),
+            slots: SharedMemory::leaving(settings.connections * SLOT_BYTES, SLOT_BYTES),
             idle: Mutex::default(),
             settings,
         }

@@ -15,6 +15,7 @@
 mod find;
 mod write;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::civil::Date;
@@ -24,14 +25,15 @@ use super::kept::{self, Kept, NewAddress};
 use super::overlap::Identities;
 use super::{ImportError, MAX_REMOVED, new_rows, removed};
 use crate::users::activity::Activity;
+use crate::users::erased_rows::Name;
 use crate::users::profile::{Alias, Field, MAX_BYTES, MergedProfile, Profile, check};
 use crate::users::record::{Record, RecordError};
 use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
 use crate::users::service_id::{self, Generator};
 use crate::users::tokens::{self, Registered, Registrations, Token, TokenKey};
-use crate::users::{devices, email_owners, large_rows, merged_rows, optout_rows};
+use crate::users::{devices, email_owners, large_rows, merged_rows, name_locks, optout_rows};
 use kit::clock::format_time;
-use store::Tx;
+use store::{StoreError, Tx};
 
 /// A user of the batch: as stored, or new.
 struct ImportedUser<'r> {
@@ -92,7 +94,8 @@ pub struct ImportedUsers<'r> {
 }
 
 impl<'r> ImportedUsers<'r> {
-    /// The users that one of the records may identify or take a push token from.
+    /// The users that one of the records may identify or take a push token from. Locks in the order
+    /// of tracking: addresses that can create users, push tokens, profiles.
     pub async fn look_up(
         tx: &mut Tx,
         workspace: i32,
@@ -121,18 +124,26 @@ impl<'r> ImportedUsers<'r> {
         };
         ids.extend(new_rows::existing(tx, workspace, others).await?);
 
+        // Records may change the users found so far, so an address identifies one of these, or the
+        // owner among the others.
+        let known_ids: HashSet<Uuid> = ids.iter().copied().collect();
+        let is_other = |user: &StoredUser| !known_ids.contains(&user.service_id);
+        let mut owners = email_owners::find(tx, workspace, &emails, is_other).await?;
+        if tx.is_postgres() && purpose != For::Reading {
+            let unowned: Vec<&str> =
+                emails.iter().copied().filter(|email| !owners.contains_key(*email)).collect();
+            lock_emails(tx, workspace, &unowned).await?;
+            // Another transaction may have created a user with one of them before the lock.
+            owners.extend(email_owners::find(tx, workspace, &unowned, is_other).await?);
+        }
+        ids.extend(owners.values().map(|owner| owner.service_id));
+
         let token_keys = records.iter().flat_map(|r| r.push_tokens.iter().copied()).collect();
         let tokens = match purpose {
             For::Reading => Registrations::find(tx, workspace, &token_keys).await?,
             _ => Registrations::lock(tx, workspace, &token_keys).await?,
         };
         ids.extend(tokens.owners());
-        // Records may change the users found so far, so an address identifies one of these, or the
-        // owner among the others.
-        let known_ids: HashSet<Uuid> = ids.iter().copied().collect();
-        let is_other = |user: &StoredUser| !known_ids.contains(&user.service_id);
-        let owners = email_owners::find(tx, workspace, &emails, is_other).await?;
-        ids.extend(owners.values().map(|owner| owner.service_id));
         let addresses: Vec<&str> = records.iter().filter_map(|r| r.email.as_deref()).collect();
         let opt_outs = optout_rows::find(tx, workspace, &addresses).await?;
 
@@ -440,6 +451,13 @@ impl ImportedUser<'_> {
         let aliases = self.stored_aliases.iter().map(|alias| (Kind::Alias, alias.key()));
         external_id.chain(aliases).collect()
     }
+}
+
+/// Locks addresses without an owner, against other transactions that create a user with one.
+async fn lock_emails(tx: &mut Tx, workspace: i32, emails: &[&str]) -> Result<(), StoreError> {
+    let names: Vec<(Name, Cow<'_, str>)> =
+        emails.iter().map(|email| (Name::Email, Cow::Borrowed(*email))).collect();
+    name_locks::lock(tx, workspace, &names).await
 }
 
 /// Whether only an email identifies the user.

@@ -16,15 +16,40 @@ fn options() -> Options {
 #[tokio::test]
 async fn a_workspace_leaves_room_for_others() {
     let (options, mut tasks) = (options().with_workspace_limit(4), Tasks::default());
-    let mut claimed = Vec::new();
-    for workspace in [1, 1, 2, 1, 1] {
-        let Capacity { rows, full } = tasks.capacity(options);
-        claimed.push((rows, full.contains(&workspace)));
-        tasks.spawn(workspace, std::future::pending());
+    // Each workspace takes what it gets, and never ends.
+    let mut taken = Vec::new();
+    for workspace in 1..=4 {
+        let before = tasks.running.len();
+        loop {
+            let Capacity { rows, full } = tasks.capacity(options);
+            if rows == 0 || full.contains(&workspace) {
+                break;
+            }
+            (0..rows).for_each(|_| tasks.spawn(workspace, std::future::pending()));
+        }
+        taken.push(tasks.running.len() - before);
     }
-    assert_eq!(claimed, [(4, false), (3, false), (2, false), (2, false), (1, false)]);
-    let Capacity { rows, full } = tasks.capacity(options);
-    assert_eq!((rows, full), (0, vec![1]));
+    assert_eq!(taken, [4, 2, 1, 1]);
+    assert_eq!(tasks.capacity(options).rows, 1);
+}
+
+#[tokio::test]
+async fn few_rows_are_shared_too() {
+    for (per_workspace, expected) in [(1, [1, 1, 1]), (2, [2, 1, 1]), (3, [3, 2, 1])] {
+        let options = options().with_workspace_limit(per_workspace);
+        let mut tasks = Tasks::default();
+        let taken = [1, 2, 3].map(|workspace| {
+            let before = tasks.running.len();
+            loop {
+                let Capacity { rows, full } = tasks.capacity(options);
+                if rows == 0 || full.contains(&workspace) {
+                    break tasks.running.len() - before;
+                }
+                tasks.spawn(workspace, std::future::pending());
+            }
+        });
+        assert_eq!(taken, expected);
+    }
 }
 
 #[test]
