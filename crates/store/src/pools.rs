@@ -89,9 +89,16 @@ fn status<D: Database>(name: &'static str, pool: &Pool<D>) -> PoolStatus {
 }
 
 /// Begins a transaction, and records how long that took.
-pub(super) async fn timed<T>(pool: &'static str, begun: impl Future<Output = T>) -> T {
-    let began = Instant::now();
-    let begun = begun.await;
-    metrics::histogram!("longshore_pool_wait_seconds", "pool" => pool).record(began.elapsed());
-    begun
+pub(super) fn timed<T>(
+    pool: &'static str,
+    begun: impl Future<Output = T> + Send,
+) -> impl Future<Output = T> + Send {
+    // On the heap: it has kilobytes, because it may connect, and is a part of most futures.
+    let begun = Box::pin(begun);
+    async move {
+        let began = Instant::now();
+        let begun = begun.await;
+        metrics::histogram!("longshore_pool_wait_seconds", "pool" => pool).record(began.elapsed());
+        begun
+    }
 }

@@ -29,8 +29,8 @@ tokio::task_local! {
 /// Does work whose slots are this holder's: in the queue, and for
 /// [lookups of names](crate::outbound::address::NameLookups). Without one, they are those of
 /// unauthenticated senders.
-pub async fn held_by<T>(holder: Holder, work: impl Future<Output = T>) -> T {
-    HOLDER.scope(holder, work).await
+pub fn held_by<T>(holder: Holder, work: impl Future<Output = T>) -> impl Future<Output = T> {
+    HOLDER.scope(holder, work)
 }
 
 /// The holder of the work that this task does.

@@ -192,7 +192,7 @@ impl RelayPool {
             let is_reused = idle.is_some();
             let mut pooled = match idle {
                 Some(pooled) => pooled,
-                None => open(connector).await?,
+                None => Box::pin(open(connector)).await?,
             };
             let Err(error) = send_email(&mut pooled.connection, email, self.timeouts).await else {
                 pooled.has_deferred = false;
