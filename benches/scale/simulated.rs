@@ -25,7 +25,7 @@ const RESULT: PartResult = PartResult {
     raw_bytes: 7_000_000,
     bytes: 1_200_000,
     crc32: 1,
-    sha256: None,
+    sha256: Some([0; 32]),
     broken: Vec::new(),
 };
 

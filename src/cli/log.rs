@@ -286,7 +286,7 @@ async fn move_positions(
         let Some(current) = current.filter(is_as_shown) else {
             return Err(format!(
                 "{} {partition} of {group}: the position moved meanwhile, from {shown}; nothing \
-                 was changed, so run the command again",
+                 was changed. Run the command again, or with --yes if it keeps moving",
                 topic.name()
             )
             .into());

@@ -44,10 +44,9 @@ pub struct State {
 impl App {
     pub fn new(runtime: runtime::app::App) -> Self {
         let capacity = Arc::new(RequestCapacity::new(&runtime.config));
-        let slots = || capacity.look_up_slots.clone();
         Self(Arc::new(State {
-            keys: Arc::new(Credentials::new(slots())),
-            known_names: Arc::new(KnownNames::new(slots())),
+            keys: Arc::new(Credentials::new(capacity.look_up_slots.clone())),
+            known_names: Arc::default(),
             capacity,
             claim_batches: Arc::new(ClaimBatches::new(&runtime.claims.store)),
             limits: Arc::default(),

@@ -192,9 +192,9 @@ pub struct Worker {
     /// same time, at most 1,024. Transactional emails have the same number of separate threads. 0
     /// means one for each processor, or the CPU quota of the container.
     pub compute_threads: usize,
-    /// Exports of one workspace that one worker plans at the same time; of all workspaces together
-    /// twice as many. The plan of a segment reads all users, and holds a connection to the database
-    /// meanwhile.
+    /// Exports of one workspace that one worker plans at the same time, at most a quarter of
+    /// `database.max_connections`; of all workspaces together twice as many. The plan of a segment
+    /// reads all users, and holds a connection to the database meanwhile.
     pub messages_in_flight: usize,
     /// Batches of tracked objects, and batches of catalog edits, that one worker applies at the
     /// same time, each from a different partition.

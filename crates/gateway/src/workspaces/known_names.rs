@@ -13,12 +13,14 @@ use runtime::credentials::listing::CachedList;
 /// The ids of workspaces by name; neither ever changes.
 pub struct KnownNames(CachedList<String, HashMap<String, i32>>);
 
-impl KnownNames {
-    /// `slots` limits the requests that share the look-up of a name.
-    pub fn new(slots: Arc<Semaphore>) -> Self {
-        Self(CachedList::new(slots))
+impl Default for KnownNames {
+    fn default() -> Self {
+        // Strangers know names, so theirs do not share places.
+        Self(CachedList::new(Arc::new(Semaphore::new(0))))
     }
+}
 
+impl KnownNames {
     pub async fn find(&self, app: &App, name: &str) -> Result<Option<i32>, ApiError> {
         if let Some(id) = self.0.latest().and_then(|ids| ids.get(name).copied()) {
             return Ok(Some(id));

@@ -81,7 +81,7 @@ impl<K: Eq + Hash> Drop for Caller<'_, K> {
 }
 
 impl<K: Clone + Eq + Hash, T: Send + Sync + 'static> CachedList<K, T> {
-    /// `slots` limits the callers that share places.
+    /// `slots` limits the callers that share a place; further ones need a place each.
     pub fn new(slots: Arc<Semaphore>) -> Self {
         Self {
             latest: Mutex::default(),
@@ -151,8 +151,8 @@ impl<K: Clone + Eq + Hash, T: Send + Sync + 'static> CachedList<K, T> {
         let Waiting { keys, last_began } = &mut *waiting;
         let is_before = |since: Instant| last_began.is_none_or(|began| began < since);
         let can_share = keys.get(key).is_some_and(|callers| is_before(callers.since));
-        let permits = if can_share { &self.slots } else { &self.places };
-        let permit = permits.clone().try_acquire_owned().ok()?;
+        let slot = can_share.then(|| self.slots.clone().try_acquire_owned().ok()).flatten();
+        let permit = slot.or_else(|| self.places.clone().try_acquire_owned().ok())?;
         let callers = keys.entry(key.clone()).or_insert(Callers { since: now, count: 0 });
         callers.count += 1;
         Some(Caller { waiting: &self.waiting, key: key.clone(), _permit: permit })
@@ -217,9 +217,9 @@ mod tests {
                 listing.refresh(&key, read).await
             }
         };
-        // The first one has the place.
-        let results = join_all((0..SLOTS + 3).map(|_| ask(0))).await;
-        assert_eq!(count_busy(&results), 2);
+        // The first one has a place, and the last ones.
+        let results = join_all((0..SLOTS + PLACES + 3).map(|_| ask(0))).await;
+        assert_eq!(count_busy(&results), 3);
         assert_eq!(listing.slots.available_permits(), SLOTS);
         // A list without the key was read since the first of them waits.
         let others = async {

@@ -69,7 +69,7 @@ impl Role {
                     pause: Duration::from_millis(exports.retry_ms),
                     ..options(app, parts)
                 };
-                // Each plan holds a connection, and all together at most about half of them.
+                // A plan holds a connection for minutes, so others must be left.
                 let connections = app.config.database.max_connections as usize;
                 let plans = app.config.worker.messages_in_flight.min(connections / 4).max(1);
                 let plan_options = part_options.with_workspace_limit(plans);
