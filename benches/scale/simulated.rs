@@ -11,6 +11,7 @@ use longshore::engine::shares::{self, Handler, Options};
 use longshore::exports::rows::{self, PartResult};
 use longshore::exports::{ExportError, cleanup, finish, state};
 use longshore::kinds;
+use rand::RngExt as _;
 use store::claims::{self, Claim, ClaimError, Kind};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -79,6 +80,8 @@ impl Worker {
         };
         let stop = CancellationToken::new();
         let mut loops = JoinSet::new();
+        let (wake, listening) = (app.store.wake().clone(), stop.clone());
+        loops.spawn(async move { wake.listen(listening).await });
         let parts = Parts {
             app: app.clone(),
             thread: Semaphore::new(1),
@@ -145,7 +148,10 @@ impl Handler for Parts {
             let mut tx = self.app.store.snapshot().await?;
             claims::now(&mut tx).await?;
             let thread = self.thread.acquire().await.expect("never closed");
-            tokio::time::sleep(self.part).await;
+            // Real parts differ, too. If all took equally long, a fleet that begins at once would
+            // also complete its parts at the same moments.
+            let part = self.part.mul_f64(rand::rng().random_range(0.5..1.5));
+            tokio::time::sleep(part).await;
             drop(thread);
             tx.commit().await?;
         }

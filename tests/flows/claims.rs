@@ -20,6 +20,7 @@ on_both_stores!(
     workspaces_take_turns_however_many_jobs_they_have,
     workspaces_share_a_receiver,
     skipped_workspaces_go_to_other_workers,
+    a_claim_shows_whether_other_workspaces_wait,
     released_claims_do_not_count_as_attempts,
     an_avoided_job_goes_to_other_workers,
     an_empty_poll_reports_when_the_next_row_is_due,
@@ -270,6 +271,30 @@ async fn skipped_workspaces_go_to_other_workers(test: TestStore) {
     }
     assert_eq!(take(&[]).await, [1]);
     assert!(take(&[2, 1]).await.is_empty());
+}
+
+async fn a_claim_shows_whether_other_workspaces_wait(test: TestStore) {
+    let store = &test.store;
+    let take = async |workspaces: &[i32]| {
+        let skipped = Skipped { jobs: &[], workspaces };
+        let taken = claims::take_except(store, kinds::EXPORT_PART, 1, MANY, LEASE, skipped).await;
+        let taken = taken.unwrap();
+        (taken.claims.len(), taken.next, taken.is_only_workspace)
+    };
+    let now = Some(Duration::ZERO);
+    offer_of(store, kinds::EXPORT_PART, Job::new(1, Uuid::from_u128(5)), 9).await;
+    assert_eq!(take(&[]).await, (1, None, true));
+    assert_eq!(take(&[1]).await, (0, None, false), "only an offer changes that");
+    assert_eq!(take(&[2]).await, (1, None, true));
+    for other in [4, 6] {
+        offer_of(store, kinds::EXPORT_PART, Job::new(1, Uuid::from_u128(other)), 9).await;
+        assert_eq!(take(&[]).await, (1, now, true));
+        assert_eq!(take(&[1]).await, (0, now, false));
+        assert_eq!(take(&[2]).await, (1, now, true));
+    }
+    offer_of(store, kinds::EXPORT_PART, Job::new(2, Uuid::from_u128(7)), 9).await;
+    assert_eq!(take(&[]).await, (1, now, false));
+    assert_eq!(take(&[1]).await, (1, now, false));
 }
 
 /// Each worker counts what the others have claimed, however many claim at the same moment.

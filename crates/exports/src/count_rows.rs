@@ -7,8 +7,8 @@ use store::{StoreError, Tx, execute, from_row, on};
 
 /// Parts per shard of a job's counts, and the maximum number of shards: finishing a part locks its
 /// shard until the commit, and with one shard a whole fleet would wait for it.
-const PARTS_PER_SHARD: i64 = 64;
-const MAX_SHARDS: i64 = 16;
+const PARTS_PER_SHARD: i64 = 16;
+const MAX_SHARDS: i64 = 64;
 
 /// Number of a job's count shards; none without parts. Without own storage there are few parts, and
 /// their total bytes must be known.
@@ -100,12 +100,12 @@ mod tests {
         for (parts, with_own, without) in [
             (0, 0, 0),
             (1, 1, 1),
-            (63, 1, 1),
-            (64, 2, 1),
-            (959, 15, 1),
-            (960, 16, 1),
-            (1_024, 16, 1),
-            (100_000, 16, 1),
+            (15, 1, 1),
+            (16, 2, 1),
+            (1_007, 63, 1),
+            (1_008, 64, 1),
+            (1_024, 64, 1),
+            (100_000, 64, 1),
         ] {
             assert_eq!((shards(parts, true), shards(parts, false)), (with_own, without), "{parts}");
         }

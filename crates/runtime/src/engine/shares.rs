@@ -140,6 +140,7 @@ pub async fn run<H: Handler>(
                 }
                 Ok(claimed) => {
                     (failures, is_woken, empty_wakeups) = (0, false, 0);
+                    let workspace = claimed.claims.last().map(|claim| claim.workspace);
                     for claim in claimed.claims {
                         let task = ClaimTask {
                             store: store.clone(),
@@ -158,7 +159,12 @@ pub async fn run<H: Handler>(
                             task.run(claim, stop.child_token()).instrument(span),
                         );
                     }
-                    continue;
+                    let is_full =
+                        workspace.is_some_and(|id| tasks.capacity(options).full.contains(&id));
+                    if !(claimed.is_only_workspace && is_full) {
+                        continue;
+                    }
+                    idle_pause(claimed.next, options, store.wake().is_listening())
                 }
                 Err(error) => {
                     failures += 1;

@@ -6,27 +6,30 @@ use serde_json::Value;
 use sqlx::SqlitePool;
 use uuid::Uuid;
 
-use super::{Claim, Kind, NO_WORKSPACE};
+use super::{Claim, Kind};
 use crate::{Store, StoreError, Tx, now_sql};
 use kit::clock::millis;
 
 // $1 is the kind.
 //
 // Uses the smallest `due_at`, so that PostgreSQL uses the index. For an EXISTS it may scan the
-// table from its start, where the deleted rows are.
+// table from its start, where the deleted rows are. Other jobs are looked for outside the rows of
+// the first one, whose index entries may be of many rows that were removed.
 macro_rules! due_jobs_sql {
     ($now:expr) => {
         concat!(
             "WITH next AS MATERIALIZED (
-                 SELECT (SELECT due_at FROM claims WHERE kind = $1 ORDER BY due_at LIMIT 1) - ",
+                 SELECT due_at - ",
             $now,
-            " AS pause)
-             SELECT pause,
-                    CASE WHEN pause <= 0 THEN
-                        (SELECT job FROM claims WHERE kind = $1 ORDER BY job LIMIT 1) END,
-                    CASE WHEN pause <= 0 THEN
-                        (SELECT job FROM claims WHERE kind = $1 ORDER BY job DESC LIMIT 1) END
-             FROM next WHERE pause IS NOT NULL"
+            " AS pause, job, workspace_id
+                 FROM claims WHERE kind = $1 ORDER BY due_at LIMIT 1)
+             SELECT pause, job, workspace_id, CASE WHEN pause <= 0 THEN
+                 (SELECT job FROM claims
+                  WHERE kind = $1 AND job < next.job ORDER BY job DESC LIMIT 1) IS NULL
+                 AND (SELECT job FROM claims
+                      WHERE kind = $1 AND job > next.job ORDER BY job LIMIT 1) IS NULL
+                 ELSE FALSE END
+             FROM next"
         )
     };
 }
@@ -115,7 +118,9 @@ macro_rules! next_sql {
                  LEFT JOIN by_both ON by_both.receiver = due.receiver
                      AND by_both.workspace_id = due.workspace_id
              )
-             SELECT job, workspace_id, receiver, room FROM candidates WHERE room > 0
+             SELECT job, workspace_id, receiver, room,
+                    (SELECT count(DISTINCT workspace_id) FROM due) = 1 AS is_only_workspace
+             FROM candidates WHERE room > 0
              ORDER BY of_workspace, turn, of_job, random() LIMIT 1"
         )
     };
@@ -169,16 +174,20 @@ macro_rules! update {
     };
 }
 
-/// Number of jobs to try: others may have claimed all rows of a job, or locked them.
-const MAX_JOBS_TRIED: usize = 3;
+/// Number of jobs to try: others may have claimed all rows of a job, or locked them. A fleet may
+/// meet so at small jobs, while a large one has enough rows for all.
+const MAX_JOBS_TRIED: usize = 8;
 
 /// The result of a query for work.
 #[derive(Debug, Default)]
 pub struct Claimed {
     pub claims: Vec<Claim>,
-    /// If no row was claimed: the time until the next row of the kind is due, including leases.
-    /// Zero if a due row cannot be claimed now. None if there are no rows.
+    /// The time until the next row of the kind is due, including leases. Zero if a due row cannot
+    /// be claimed now. None if there are no rows, or all are of a workspace to skip or that of the
+    /// claims.
     pub next: Option<Duration>,
+    /// No row of another workspace than that of the claims was due, except of skipped jobs.
+    pub is_only_workspace: bool,
 }
 
 /// What a worker does not claim for now.
@@ -221,16 +230,19 @@ pub async fn take_except(
     let mut tried = skipped.jobs.to_vec();
     let is_limited = per_receiver != u32::MAX;
     for _ in 0..MAX_JOBS_TRIED {
-        let (first, last) = match due_jobs(store, kind).await? {
-            DueJobs::Due(first, last) => (first, last),
-            DueJobs::Later(next) => return Ok(Claimed { claims: Vec::new(), next }),
-        };
-        let any_job_will_do = !is_limited && tried.is_empty() && skipped.workspaces.is_empty();
-        // Usually there is only one job.
-        let next = if first == last && any_job_will_do {
-            Some(NextJob::only(first))
-        } else {
-            next_job(store, kind, per_receiver, &tried, skipped.workspaces).await?
+        let due = due_jobs(store, kind).await?;
+        let next = match due {
+            DueJobs::Later(next) => return Ok(Claimed { next, ..Claimed::default() }),
+            DueJobs::Only(_, workspace) if skipped.workspaces.contains(&workspace) => {
+                return Ok(Claimed::default());
+            }
+            // Usually there is only one job.
+            DueJobs::Only(job, workspace) if !is_limited && !tried.contains(&job) => {
+                Some(NextJob::only(job, workspace))
+            }
+            DueJobs::Only(..) | DueJobs::Several => {
+                next_job(store, kind, per_receiver, &tried, skipped.workspaces).await?
+            }
         };
         let Some(next) = next else { break };
         let claims = if is_limited {
@@ -240,11 +252,13 @@ pub async fn take_except(
             take_of_job(store, kind, next.job, limit, lease).await?
         };
         if !claims.is_empty() {
-            return Ok(Claimed { claims, next: None });
+            let next_row = (due == DueJobs::Several).then_some(Duration::ZERO);
+            let is_only_workspace = next.is_only_workspace;
+            return Ok(Claimed { claims, next: next_row, is_only_workspace });
         }
         tried.push(next.job);
     }
-    Ok(Claimed { claims: Vec::new(), next: Some(Duration::ZERO) })
+    Ok(Claimed { next: Some(Duration::ZERO), ..Claimed::default() })
 }
 
 /// A job to claim rows of.
@@ -254,12 +268,14 @@ struct NextJob {
     receiver: Option<Uuid>,
     /// How many rows of it may be claimed.
     claimable: i64,
+    /// Of the jobs that are due and not skipped.
+    is_only_workspace: bool,
 }
 
 impl NextJob {
-    /// The only job of a kind without a limit of receivers, so nothing reads its workspace.
-    fn only(job: Uuid) -> Self {
-        Self { job, workspace: NO_WORKSPACE, receiver: None, claimable: i64::MAX }
+    /// The only job of a kind without a limit of receivers.
+    fn only(job: Uuid, workspace: i32) -> Self {
+        Self { job, workspace, receiver: None, claimable: i64::MAX, is_only_workspace: true }
     }
 }
 
@@ -271,18 +287,24 @@ fn per_workspace(per_receiver: u32) -> i64 {
 /// Whether rows of a kind are due.
 #[derive(Debug, PartialEq, Eq)]
 enum DueJobs {
-    /// A row is due; these are the first and the last job with rows of the kind, due or not.
-    Due(Uuid, Uuid),
+    /// A row of the only job with rows of the kind, of this workspace, is due.
+    Only(Uuid, i32),
+    /// A row is due, and several jobs have rows of the kind, due or not.
+    Several,
     /// No row is due; the next one will be after this time.
     Later(Option<Duration>),
 }
 
+/// The pause until the first row is due, its job and workspace, and whether it is due and of the
+/// only job.
+type FirstRow = (i64, Uuid, i32, bool);
+
 impl DueJobs {
-    fn new(row: Option<(i64, Option<Uuid>, Option<Uuid>)>) -> Self {
+    fn new(row: Option<FirstRow>) -> Self {
         match row {
-            Some((..=0, Some(first), Some(last))) => Self::Due(first, last),
-            // Other workers claimed all of them in between.
-            Some((..=0, ..)) | None => Self::Later(None),
+            None => Self::Later(None),
+            Some((..=0, job, workspace, true)) => Self::Only(job, workspace),
+            Some((..=0, ..)) => Self::Several,
             Some((pause, ..)) => Self::Later(Some(Duration::from_millis(pause.unsigned_abs()))),
         }
     }
@@ -323,7 +345,7 @@ async fn next_job(
         "workspace_id NOT IN (SELECT value FROM json_each($5))",
         "MIN"
     );
-    type Row = (Uuid, i32, Option<Uuid>, i64);
+    type Row = (Uuid, i32, Option<Uuid>, i64, bool);
     let per_workspace = per_workspace(per_receiver);
     let per_receiver = i64::from(per_receiver);
     let row: Option<Row> = match store {
@@ -339,11 +361,12 @@ async fn next_job(
             query.bind(per_workspace).bind(workspaces).fetch_optional(read).await?
         }
     };
-    Ok(row.map(|(job, workspace, receiver, claimable)| NextJob {
+    Ok(row.map(|(job, workspace, receiver, claimable, is_only_workspace)| NextJob {
         job,
         workspace,
         receiver,
         claimable,
+        is_only_workspace,
     }))
 }
 
@@ -470,12 +493,11 @@ mod tests {
 
     #[test]
     fn an_empty_poll_returns_when_the_next_row_is_due() {
-        let (first, last) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let due = |pause| DueJobs::new(Some((pause, Some(first), Some(last))));
-        assert_eq!([due(0), due(-7)], [(); 2].map(|()| DueJobs::Due(first, last)));
-        let later = DueJobs::Later(Some(Duration::from_millis(7)));
-        assert_eq!(DueJobs::new(Some((7, None, None))), later);
+        let job = Uuid::from_u128(1);
+        let row = |pause, is_only| DueJobs::new(Some((pause, job, 3, is_only)));
+        assert_eq!([row(0, false), row(-7, false)], [(); 2].map(|()| DueJobs::Several));
+        assert_eq!([row(0, true), row(-7, true)], [(); 2].map(|()| DueJobs::Only(job, 3)));
+        assert_eq!(row(7, false), DueJobs::Later(Some(Duration::from_millis(7))));
         assert_eq!(DueJobs::new(None), DueJobs::Later(None));
-        assert_eq!(DueJobs::new(Some((0, None, None))), DueJobs::Later(None));
     }
 }
