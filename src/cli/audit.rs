@@ -63,6 +63,7 @@ async fn list(config: Config, arguments: List) -> CommandResult {
     let after = page.after(audit_id)?;
     let app = super::open(config).await?;
     let mut tx = app.store.snapshot().await?;
+    let now = app.database_now(&mut tx).await?;
     let workspace = find_named(&mut tx, workspace.as_deref()).await?;
     let before = match after {
         Some(id) => Some(audit::position(&mut tx, id).await?.ok_or_else(|| unknown(id))?),
@@ -72,7 +73,7 @@ async fn list(config: Config, arguments: List) -> CommandResult {
         workspace_id: workspace.map(|found| found.id),
         actor,
         action,
-        since: since.map(|since| since.at(app.clock.now_ms())),
+        since: since.map(|since| since.at(now)),
         before,
         limit: page.rows_to_read().into(),
     };

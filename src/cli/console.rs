@@ -200,7 +200,7 @@ async fn create_link(app: &App, Link { name, role, json }: Link) -> CommandResul
 pub(super) async fn link_for(app: &App, person: String, role: Role) -> CommandResult<NewLink> {
     retry::while_busy(async || {
         let mut tx = app.store.write().await?;
-        let created = link::create(&mut tx, &app.config, &app.clock, &person, role).await?;
+        let created = link::create(app, &mut tx, &person, role).await?;
         audit::record(&mut tx, app, None, ("console.link", &*person), json!({"role": role}))
             .await?;
         tx.commit().await?;
@@ -214,7 +214,8 @@ async fn list(config: Config, Sessions { person, page }: Sessions) -> CommandRes
     let app = super::open(config).await?;
     let filter = Filter { person, user_id: None, before, limit: page.rows_to_read().into() };
     let mut tx = app.store.snapshot().await?;
-    let found = session::list(&mut tx, app.clock.now_ms(), &filter).await?;
+    let now = app.database_now(&mut tx).await?;
+    let found = session::list(&mut tx, now, &filter).await?;
     tx.commit().await?;
     let headers = ["ID", "PERSON", "METHOD", "SIGNED IN", "LAST SEEN", "ENDS", "FROM", "BROWSER"];
     page.print_page("sessions", headers, &found, |session| session.id.to_string(), row)

@@ -138,7 +138,7 @@ async fn retry_all(app: &App, Retry { which, json }: &Retry) -> CommandResult {
     for id in &chosen(&app.store, which).await? {
         let workspace = workspace_of(&app.store, *id).await;
         let entry = Entry::from_command(workspace, "dead_letter.retry", id.to_string(), json!({}));
-        let apply = async || Ok(crate::dead_letters::retry(app, *id, &entry).await?);
+        let apply = async || Ok(crate::dead_letters::retry(app, *id, &entry, None).await?);
         add(&mut results, *id, "applied", &retry::long_while_busy(apply).await);
     }
     results.end("applied", "were not applied")

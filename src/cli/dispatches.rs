@@ -124,8 +124,8 @@ async fn list(app: &App, arguments: List) -> CommandResult {
     let List { which: ListArguments { state, workspace, page }, campaign, since, until } =
         arguments;
     let after = page.after(dispatch_id)?;
-    let accepted = range(since, until, app.clock.now_ms())?;
     let mut tx = app.store.snapshot().await?;
+    let accepted = range(since, until, app.database_now(&mut tx).await?)?;
     let mut workspace_id = find_named(&mut tx, workspace.as_deref()).await?.map(|found| found.id);
     // The id may be that of a deleted campaign.
     let mut campaign_id = campaign.as_deref().and_then(|text| Uuid::parse_str(text).ok());

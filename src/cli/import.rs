@@ -238,17 +238,25 @@ impl Rejects {
         self.error = written.err();
     }
 
-    /// Prints the number of lines; deletes the file if it has none.
+    /// Prints the number of lines.
     fn close(self) -> Result<(), String> {
         let path = self.path.display();
-        if let Some(error) = self.error {
+        if let Some(error) = &self.error {
             return Err(format!("--rejects {path}: {error}; some invalid lines are not in it"));
         }
-        match self.lines {
-            0 => drop(std::fs::remove_file(&self.path)),
-            lines => eprintln!("{} in {path}", count(lines, "invalid line")),
+        if self.lines > 0 {
+            eprintln!("{} in {path}", count(self.lines, "invalid line"));
         }
         Ok(())
+    }
+}
+
+/// Deletes a file without lines, however the import ended: a second import needs a new file.
+impl Drop for Rejects {
+    fn drop(&mut self) {
+        if self.lines == 0 {
+            drop(std::fs::remove_file(&self.path));
+        }
     }
 }
 

@@ -13,7 +13,6 @@ use crate::config::Config;
 use crate::workspaces::signing::{self, SigningKeyInfo};
 use crate::workspaces::{self, Workspace};
 use kit::clock::{serialize_optional_time, serialize_time};
-use store::claims;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -125,7 +124,7 @@ async fn rotate(app: &App, Rotate { workspace, consent, json }: Rotate) -> Comma
     let rotated = retry::while_busy(async || {
         let mut tx = app.store.write().await?;
         let workspace = workspace.find(&mut tx).await?;
-        let now = app.clock.moved(claims::now(&mut tx).await?);
+        let now = app.database_now(&mut tx).await?;
         let key = signing::rotate(&mut tx, &app.secrets, workspace.id, now).await?.public_key();
         let mut keys = signing::list(&mut tx, workspace.id).await?;
         let details = json!({ "after": { "fingerprint": key.fingerprint().to_string() } });

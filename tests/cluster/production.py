@@ -193,10 +193,38 @@ def roll_back(place):
     place.node.kubectl("apply", "--server-side", "--kustomize", OVERLAY,
                        "--selector=app.kubernetes.io/component in (settings, gateway)")
     place.rollout("deployment/longshore-gateway", seconds=600)
+    former = {"registry.example.com/longshore:0.1.0"}
+    wait("the newer gateways have ended", lambda: images(place, "in (gateway)") == former, 180, 2)
+    wait_until_applied(place)
     place.node.kubectl("apply", "--server-side", "--kustomize", OVERLAY)
     place.rollout(seconds=600)
-    images = {pod["spec"]["containers"][0]["image"] for pod in place.pods(SELECTOR + "ingest")}
-    expect(images == {"registry.example.com/longshore:0.1.0"}, "every pod is of the former version")
+    wait("the newer workers have ended", lambda: images(place, "notin (migrate,apply)") == former,
+         180, 2)
+    expect(True, "every pod is of the former version")
+
+
+def images(place, components):
+    """The images of pods, also of those that are ending: these still work."""
+    selector = f"app.kubernetes.io/name=longshore,app.kubernetes.io/component {components}"
+    pods = place.node.get("--namespace=longshore", "pods", f"--selector={selector}")["items"]
+    return {pod["spec"]["containers"][0]["image"] for pod in pods}
+
+
+def wait_until_applied(place):
+    """Until the workers, still of the next version, have applied what its gateways appended."""
+    def partitions():
+        lines = place.execute("messages", "log", "status", "--json").splitlines()
+        return {(one["topic"], one["group"], one["partition"]): one for one in map(json.loads, lines)}
+
+    ends = {key: one["end"] for key, one in partitions().items()}
+
+    def applied():
+        now = partitions()
+        return all(key in now and end is not None and now[key]["next"] >= end
+                   for key, end in ends.items())
+
+    wait("the messages of the newer gateways are applied", applied, 300, 2)
+    expect(ends, f"the workers have applied {len(ends)} partitions before they are rolled back")
 
 
 def ready(place, component):

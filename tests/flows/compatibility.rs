@@ -109,7 +109,12 @@ async fn another_name_of_service_id_is_read_and_exported() {
     let lines: Vec<Value> =
         files.iter().map(|file| serde_json::from_slice(&file.bytes).unwrap()).collect();
     assert_eq!(lines, [json!({ "braze_id": id, "external_id": "ann" })]);
-    world.done("/users/delete", json!({ "braze_ids": [id] })).await;
+    // None of two lists is lost without a word.
+    let both = json!({ "braze_ids": [id], "service_ids": [Uuid::nil()] });
+    for path in ["/users/delete", "/users/export/ids"] {
+        world.refused(path, both.clone(), 400, "invalid-field").await;
+    }
+    world.done("/users/delete", json!({ "braze_ids": [id], "service_ids": [] })).await;
     assert_eq!(world.user("ann").await, Value::Null);
     world.fleet.close().await;
 }
@@ -134,14 +139,17 @@ async fn an_operator_is_carried_out_or_refused_and_never_stored() {
         { "external_id": "ann", "_merge_objects": true, "a": { "b": 1 } },
         { "external_id": "ann", "push_token_import": true },
         { "external_id": "ann", "_merge_objects": false, "push_token_import": false, "a": 1 },
+        { "external_id": "ann", "list": ["a", "b"], "other": { "add": [1, 2], "remove": [1.0] } },
+        { "external_id": "ann", "list": { "add": ["c", "d"], "remove": ["b", "d"] } },
     ]);
     let answer = world.done("/users/track", json!({ "attributes": attributes })).await;
-    assert_eq!(answer["attributes_processed"], 2, "{answer}");
+    assert_eq!(answer["attributes_processed"], 4, "{answer}");
     let wrong: Vec<i64> =
         answer["errors"].as_array().unwrap().iter().filter_map(|e| e["index"].as_i64()).collect();
     assert_eq!(wrong, [1, 2, 3, 4], "{answer}");
     let pets = json!([{ "id": 1, "born": "2020-01-01T00:00:00.000Z" }]);
-    assert_eq!(world.user("ann").await["custom_attributes"], json!({ "pets": pets, "a": 1 }));
+    let custom = json!({ "pets": pets, "a": 1, "list": ["a", "c"], "other": [2] });
+    assert_eq!(world.user("ann").await["custom_attributes"], custom);
     world.fleet.close().await;
 }
 

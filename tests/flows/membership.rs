@@ -14,6 +14,7 @@ use longshore::kinds;
 use longshore::topics;
 use longshore::tracking::apply::Ingest;
 use longshore::users::import::{Importer, Input};
+use longshore::users::moment;
 use longshore::workspaces::{Workspace, by_id};
 use serde_json::{Value, json};
 use store::Tx;
@@ -181,6 +182,7 @@ mod at_once {
     on_postgres!(World =>
         users_of_a_transaction_that_ends_after_the_plan_are_in_no_file,
         a_returning_server_is_newer_than_its_replacement,
+        earlier_starts_of_servers_are_not_needed,
         exports_are_exact_after_a_restore,
         a_program_of_before_marks_users_too,
     );
@@ -226,6 +228,31 @@ mod at_once {
         world.sql("UPDATE users SET created_in = created_in + (1::bigint << 48)").await;
         let job = world.planned().await;
         world.import(names("late", 5)).await;
+        world.holds(&job, names("known", 3)).await;
+    }
+
+    async fn earlier_starts_of_servers_are_not_needed(world: World) {
+        let starts = async || -> i64 {
+            on_pool!(&world.base.test.store, pool => {
+                let count = sqlx::query_scalar("SELECT count(*) FROM server_starts");
+                count.fetch_one(pool).await.unwrap()
+            })
+        };
+        let stop = CancellationToken::new();
+        world.import(names("known", 3)).await;
+        for _ in 0..3 {
+            let another = "INSERT INTO server_starts
+                           SELECT max(number) + 1, 'another ' || max(number) FROM server_starts";
+            world.sql(another).await;
+        }
+        let job = world.planned().await;
+        moment::sweep(&world.base.app.store, &stop).await.unwrap();
+        assert_eq!(starts().await, 1);
+        world.import(names("late", 5)).await;
+        assert_eq!(starts().await, 2);
+        moment::sweep(&world.base.app.store, &stop).await.unwrap();
+        assert_eq!(starts().await, 1);
+        world.import(names("later", 5)).await;
         world.holds(&job, names("known", 3)).await;
     }
 

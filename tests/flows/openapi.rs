@@ -12,7 +12,17 @@ mod required;
 mod statuses;
 mod world;
 
+use serde_json::Value;
+
+use crate::support::contract::CONTRACT;
+
 const UNKNOWN: &str = "0190b9a6-1c00-7000-8000-000000000000";
+
+/// Whether an operation has the header `Idempotency-Key`.
+fn takes_key(operation: &Value) -> bool {
+    let parameters = operation["parameters"].as_array().expect("parameters");
+    parameters.iter().any(|parameter| CONTRACT.resolve(parameter)["name"] == "Idempotency-Key")
+}
 
 /// A path of the document with something in the place of each parameter.
 fn filled(path: &str) -> String {

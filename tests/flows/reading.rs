@@ -8,9 +8,11 @@ mod user_messages;
 
 use longshore::app::App;
 use longshore::workspaces;
+use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::support::api::{ApiResponse, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::{Api, WorkspaceFile};
 
@@ -73,13 +75,21 @@ async fn workspace_id(app: &App, name: &str) -> i32 {
     workspaces::by_name(&mut tx, name).await.expect("a query").expect("the workspace").id
 }
 
-/// All entries of a list, in pages of two; `between` runs after each page.
+/// A POST with an `Idempotency-Key`.
+async fn post_once(api: &Api, path: &str, key: &str) -> ApiResponse {
+    answer(api.request(Method::POST, path).header("idempotency-key", key)).await
+}
+
+/// All entries of a list, in pages of two; `between` runs after each page. A cursor leads to an
+/// entry.
 async fn all(api: &Api, path: &str, name: &str, between: impl AsyncFn()) -> Vec<Value> {
     let (mut found, mut cursor) = (Vec::new(), String::new());
     loop {
         let page = api.get(&format!("{path}?limit=2{cursor}")).await;
         assert_eq!(page.status, 200, "{page:?}");
-        found.extend(page.body[name].as_array().expect("an array").iter().cloned());
+        let entries = page.body[name].as_array().expect("an array");
+        assert!(cursor.is_empty() || !entries.is_empty(), "{path}: an empty page");
+        found.extend(entries.iter().cloned());
         let Some(next) = page.body["next_cursor"].as_str() else { return found };
         cursor = format!("&cursor={next}");
         between().await;

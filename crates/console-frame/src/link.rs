@@ -8,10 +8,10 @@ use serde::Serialize;
 use crate::rights::{Rights, Role};
 use crate::session::{Access, Browser, NewSession, SignIn};
 use crate::{session, session_rows};
-use kit::clock::{Clock, serialize_time};
-use runtime::config::Config;
+use kit::clock::serialize_time;
+use runtime::app::App;
 use runtime::credentials::{hash, random_secret};
-use store::{StoreError, Tx, claims};
+use store::{StoreError, Tx};
 
 /// How long a link is valid.
 pub const VALID_MINUTES: i64 = 10;
@@ -44,16 +44,14 @@ pub fn is_name(name: &str) -> bool {
 
 /// Creates a link.
 pub async fn create(
+    app: &App,
     tx: &mut Tx,
-    config: &Config,
-    clock: &Clock,
     person: &str,
     role: Role,
 ) -> Result<NewLink, StoreError> {
     let token = random_secret(PREFIX);
-    let base = config.console_url();
-    // The database's time: the process that checks it may be on another machine.
-    let now = clock.moved(claims::now(tx).await?);
+    let base = app.config.console_url();
+    let now = app.database_now(tx).await?;
     let link = NewLink {
         url: format!("{}/sign-in#{token}", base.as_str().trim_end_matches('/')),
         person: person.to_owned(),
@@ -66,11 +64,11 @@ pub async fn create(
 }
 
 /// Whether a token is that of a valid link that nobody has used. Only reads.
-pub async fn is_valid(tx: &mut Tx, clock: &Clock, token: &str) -> Result<bool, StoreError> {
+pub async fn is_valid(app: &App, tx: &mut Tx, token: &str) -> Result<bool, StoreError> {
     if !token.starts_with(PREFIX) {
         return Ok(false);
     }
-    let now = clock.moved(claims::now(tx).await?);
+    let now = app.database_now(tx).await?;
     session_rows::is_link(tx, now, &hash(token)).await
 }
 
@@ -80,12 +78,12 @@ pub async fn is_valid(tx: &mut Tx, clock: &Clock, token: &str) -> Result<bool, S
 /// Both take effect with the transaction. If the process ends before the browser has the secret,
 /// nobody has it, and the person needs another link.
 pub async fn sign_in(
+    app: &App,
     tx: &mut Tx,
-    clock: &Clock,
     token: &str,
     browser: Browser,
 ) -> Result<Option<NewSession>, StoreError> {
-    let now = clock.moved(claims::now(tx).await?);
+    let now = app.database_now(tx).await?;
     let Some((person, role)) = session_rows::use_link(tx, now, &hash(token)).await? else {
         return Ok(None);
     };

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -21,8 +22,29 @@ use crate::layout::{Content, HX_REQUEST};
 use crate::parts;
 use crate::rights::{Right, Rights};
 use gateway::workspaces::Workspace;
+use kit::clock::millis;
 use runtime::audit::{self, Change, Entry};
 use store::{StoreError, Tx};
+
+/// The time by the database's clock, with which pages compare the times that they read from the
+/// database. The clock of the gateway may be wrong; how much time has passed since a moment is not.
+#[derive(Clone, Copy, Debug)]
+pub struct DatabaseTime {
+    ms: i64,
+    read_at: Instant,
+}
+
+impl DatabaseTime {
+    /// The time of the database is now `ms`, in milliseconds since the epoch.
+    pub fn new(ms: i64) -> Self {
+        Self { ms, read_at: Instant::now() }
+    }
+
+    /// In milliseconds since the epoch.
+    pub fn now_ms(self) -> i64 {
+        self.ms.saturating_add(millis(self.read_at.elapsed()))
+    }
+}
 
 /// The person who is signed in.
 #[derive(Clone, Debug)]
@@ -32,6 +54,8 @@ pub struct Viewer {
     pub user_id: Option<Uuid>,
     /// When the session was last used, as it is stored, in milliseconds since the epoch.
     pub last_seen_at: i64,
+    /// The time, as the request read it with the session.
+    pub time: DatabaseTime,
     /// The person's name, in the audit log too.
     pub name: String,
     pub rights: Rights,
@@ -149,10 +173,15 @@ impl Page {
         self.link(&format!("/w/{}{path}", parts::encoded(workspace)))
     }
 
+    /// The time by the database's clock, in milliseconds since the epoch.
+    pub fn now_ms(&self) -> i64 {
+        self.viewer.time.now_ms()
+    }
+
     /// A time in milliseconds since the epoch: how long ago, with the exact time in the person's
     /// zone.
     pub fn time(&self, ms: i64) -> Markup {
-        parts::time(ms, self.app.clock.now_ms(), &self.viewer.preferences.zone)
+        parts::time(ms, self.now_ms(), &self.viewer.preferences.zone)
     }
 
     /// The page; [`routes`](crate::routes) adds its frame.
@@ -189,7 +218,7 @@ impl Page {
     ) -> Result<(), StoreError> {
         let Some(Change { action, object, details }) = change.into() else { return Ok(()) };
         let entry = self.audit(action, object, details);
-        audit::record(tx, self.app.clock.now_ms(), &entry).await
+        audit::record(tx, self.now_ms(), &entry).await
     }
 
     /// Sends the browser to a path of the console after an action (303).

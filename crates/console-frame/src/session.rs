@@ -19,9 +19,9 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::error::PageError;
 use crate::oidc;
-use crate::page::{Preferences, Theme, Viewer};
+use crate::page::{DatabaseTime, Preferences, Theme, Viewer};
 use crate::rights::Rights;
-use crate::session_rows::{self as rows, ENDED, OLD_LINKS, OLD_SIGN_INS};
+use crate::session_rows::{self as rows, ENDED, Found, OLD_LINKS, OLD_SIGN_INS};
 use gateway::address::client_address;
 use kit::clock::serialize_time;
 use kit::retry;
@@ -224,9 +224,12 @@ pub async fn find(
     head: &Parts,
     secret: &str,
 ) -> Result<Option<Viewer>, StoreError> {
-    let now = app.clock.now_ms();
-    let found = rows::find(tx, now, now - IDLE_MS, &hash(secret)).await?;
-    let Some(session) = found else { return Ok(None) };
+    let found = rows::find(tx, &hash(secret)).await?;
+    let Some(Found { session, now }) = found else { return Ok(None) };
+    let now = app.clock.moved(now);
+    if session.expires_at <= now || session.last_seen_at <= now - IDLE_MS {
+        return Ok(None);
+    }
     let (name, rights) = match session.user_id {
         // Nobody vouches for the person any more.
         Some(_) if app.oidc.is_none() => return Ok(None),
@@ -243,6 +246,7 @@ pub async fn find(
         session_id: session.id,
         user_id: session.user_id,
         last_seen_at: session.last_seen_at,
+        time: DatabaseTime::new(now),
         name,
         rights,
         address: address(&app.config, head),
@@ -254,7 +258,7 @@ pub async fn find(
 /// Stores in the background that a session is used now, unless it was a moment ago. If that fails,
 /// or others do it, a later request repeats it.
 pub fn note_use(app: &App, viewer: &Viewer) {
-    let (id, now) = (viewer.session_id, app.clock.now_ms());
+    let (id, now) = (viewer.session_id, viewer.time.now_ms());
     if now - viewer.last_seen_at < USE_WRITE_MS {
         return;
     }
@@ -276,7 +280,7 @@ pub fn note_use(app: &App, viewer: &Viewer) {
 /// Deletes ended sessions and old links until `shutdown`. All of them are invalid already.
 pub async fn sweep_old(app: &App, shutdown: &CancellationToken) {
     let pass = || async {
-        let now = app.clock.moved(app.store.now().await?);
+        let now = app.database_now(&mut app.store.snapshot().await?).await?;
         ENDED.delete(&app.store, &[now, now - IDLE_MS], shutdown).await?;
         OLD_LINKS.delete(&app.store, &[now], shutdown).await?;
         OLD_SIGN_INS.delete(&app.store, &[now], shutdown).await

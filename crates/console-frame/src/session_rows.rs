@@ -6,7 +6,7 @@ use crate::link::NewLink;
 use crate::session::{Filter, Session};
 use runtime::credentials::Hash;
 use store::retention::OldRows;
-use store::{StoreError, Tx, execute, from_row, old_rows, on};
+use store::{StoreError, Tx, execute, from_row, now_sql, old_rows, on};
 
 /// Sessions that have ended at `$1`, or that nobody has used since `$2`.
 pub const ENDED: OldRows =
@@ -23,26 +23,36 @@ from_row! {
     json { rights }
 }
 
-macro_rules! select {
-    ($rest:literal) => {
-        concat!(
-            "SELECT id, person, rights, method, user_id, created_at, last_seen_at, expires_at,
-                    address, user_agent
-             FROM console_sessions WHERE expires_at > $1 AND last_seen_at > $2 AND ",
-            $rest
-        )
+/// A stored session, and the time by the database's clock.
+pub struct Found {
+    pub session: Session,
+    pub now: i64,
+}
+from_row! { Found { now } flatten { session } }
+
+macro_rules! columns {
+    () => {
+        "id, person, rights, method, user_id, created_at, last_seen_at, expires_at, address,
+         user_agent"
     };
 }
 
-/// The session with that secret, if it is valid at `now` and was used after `idle_since`.
-pub async fn find(
-    tx: &mut Tx,
-    now: i64,
-    idle_since: i64,
-    hash: &Hash,
-) -> Result<Option<Session>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(select!("secret_hash = $3"))
-        .bind(now).bind(idle_since).bind(&hash[..]).fetch_optional(c).await?))
+/// The session with that secret, which may have ended.
+pub async fn find(tx: &mut Tx, hash: &Hash) -> Result<Option<Found>, StoreError> {
+    macro_rules! select {
+        ($database:ident) => {
+            concat!(
+                "SELECT ",
+                columns!(),
+                ", ",
+                now_sql!($database),
+                " AS now
+                 FROM console_sessions WHERE secret_hash = $1"
+            )
+        };
+    }
+    let sql = if tx.is_postgres() { select!(postgres) } else { select!(sqlite) };
+    Ok(on!(tx, c => sqlx::query_as(sql).bind(&hash[..]).fetch_optional(c).await?))
 }
 
 /// The valid sessions that match, the latest first. Ids are in the order of creation.
@@ -52,8 +62,10 @@ pub async fn list(
     idle_since: i64,
     filter: &Filter,
 ) -> Result<Vec<Session>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(select!(
-        "($3 IS NULL OR person = $3) AND ($6 IS NULL OR user_id = $6) AND id < $4
+    Ok(on!(tx, c => sqlx::query_as(concat!(
+        "SELECT ", columns!(), " FROM console_sessions
+         WHERE expires_at > $1 AND last_seen_at > $2
+           AND ($3 IS NULL OR person = $3) AND ($6 IS NULL OR user_id = $6) AND id < $4
          ORDER BY id DESC LIMIT $5"
     ))
     .bind(now).bind(idle_since).bind(filter.person.as_deref())

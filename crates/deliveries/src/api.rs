@@ -17,11 +17,12 @@ use super::{
     shown_receiver, webhook_id,
 };
 use gateway::app::App;
+use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::openapi::Tag;
 use gateway::paging::{self, Paging};
 use gateway::{
-    Access, ApiError, Caller, NoFields, Operation, Recording, Routes, name_parameter, parameter,
-    protected, time_range,
+    Access, ApiError, Caller, IdempotencyKey, NoFields, Operation, Routes, name_parameter,
+    parameter, protected, time_range,
 };
 use kit::clock::{serialize_optional_time, serialize_time};
 use store::{Tx, from_row};
@@ -105,6 +106,7 @@ fn describe_resend() -> Operation {
              is sent at once, instead of at `next_at`, and keeps its time limit. If it is being \
              sent at this moment, the request has no effect.",
         )
+        .repeatable()
         .takes_no_fields()
         .returns::<DeliveryEntry>(StatusCode::OK, "The delivery is pending again.")
         .with_example(delivery)
@@ -308,17 +310,23 @@ async fn show(
 async fn resend(
     AppState(app): AppState<App>,
     Extension(caller): Extension<Caller>,
+    key: Option<IdempotencyKey>,
     id: Result<Path<String>, PathRejection>,
-    _: NoFields,
-) -> Result<(Recording, Json<DeliveryEntry>), ApiError> {
+    body: NoFields,
+) -> Result<StoredResponse, ApiError> {
     let id = read_id(id)?;
-    let mut tx = app.request_queue.write().await?;
-    let change = resend_for_workspace(&app, &mut tx, caller.workspace.id, id).await?;
-    let recording = caller.record(&mut tx, app.clock.now_ms(), change).await?;
-    let reopened = find_own(&mut tx, &caller, id).await?;
-    tx.commit().await?;
+    let key = key.map(|key| key.within(&id.to_string()));
+    let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
+    let tx = &mut turn.tx;
+    let change = resend_for_workspace(&app, tx, caller.workspace.id, id).await?;
+    let recording = caller.record(tx, app.clock.now_ms(), change).await?;
+    let reopened = DeliveryEntry::from(find_own(tx, &caller, id).await?);
+    let response = turn.commit(StoredResponse::json(StatusCode::OK, &reopened)?).await?;
     tracing::info!(delivery = %id, "delivery sent again by request");
-    Ok((recording, Json(reopened.into())))
+    Ok(response.recorded(recording))
 }
 
 /// A delivery's id, or its webhook-id; anything else is unknown, without a query.

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::api::ListedDelivery;
 use super::{Delivery, State, job};
+use gateway::paging;
 use store::{StoreError, Tx, on};
 
 /// Deliveries of the workspace that a page searches for those that match.
@@ -52,10 +53,12 @@ pub async fn list_for_workspace(
     limit: i64,
 ) -> Result<DeliveryPage, StoreError> {
     let after = first_position(after, selection.created.end);
-    let deliveries = page(tx, workspace, selection, after, limit).await?;
-    let next = match deliveries.last() {
-        Some(last) if deliveries.len() as i64 == limit => Some((last.created_at, last.id)),
-        _ => last_searched(tx, workspace, selection, after).await?,
+    let found = page(tx, workspace, selection, after, limit + 1).await?;
+    let key = |delivery: &ListedDelivery| (delivery.created_at, delivery.id);
+    let (deliveries, next) = paging::page_of(found, limit, key);
+    let next = match next {
+        Some(next) => Some(next),
+        None => last_searched(tx, workspace, selection, after).await?,
     };
     Ok(DeliveryPage { deliveries, next })
 }
@@ -133,21 +136,22 @@ pub async fn find(
         .await?))
 }
 
-/// The last of the deliveries that the page searched; none if it searched all.
+/// The last of the deliveries that the page searched, if others follow.
 async fn last_searched(
     tx: &mut Tx,
     workspace: i32,
     selection: &Selection,
     after: Key,
 ) -> Result<Option<Key>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(
+    let rest: Vec<Key> = on!(tx, c => sqlx::query_as(
         "SELECT created_at, id FROM deliveries
          WHERE workspace_id = $1 AND (created_at, id) < ($2, $3) AND created_at >= $4
-         ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET $5",
+         ORDER BY created_at DESC, id DESC LIMIT 2 OFFSET $5",
     )
     .bind(workspace).bind(after.0).bind(after.1).bind(selection.created.start)
     .bind(SEARCHED - 1)
-    .fetch_optional(c).await?))
+    .fetch_all(c).await?);
+    Ok(rest.first().copied().filter(|_| rest.len() > 1))
 }
 
 #[cfg(test)]

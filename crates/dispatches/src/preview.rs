@@ -351,7 +351,7 @@ async fn handle(
     let workspace_id = caller.workspace.id;
     let mut members = body.object_in_place(&app)?;
     fill_email(&app, workspace_id, &mut members).await?;
-    selector::rename_alias(&mut members, caller.workspace.aliases.service_id.as_deref());
+    selector::rename_alias(&mut members, caller.workspace.aliases.service_id.as_deref())?;
     let (preview_fields, user) = fields::read_both::<PreviewFields, UserSelector>(&members)?;
     let PreviewFields {
         template,

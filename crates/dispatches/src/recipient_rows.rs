@@ -8,6 +8,7 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::sent_to::ShownRecipients;
+use gateway::paging;
 use gateway::workspaces::Channel;
 use messages::dispatch::{
     MAY_HAVE_BEEN_SENT, MessageOutcome, OutcomeFilter, order_field, outcome_condition,
@@ -118,13 +119,14 @@ pub async fn page(
     let mut messages: Vec<RecipientMessage> = Vec::new();
     for _ in 0..MAX_PARTS {
         let (sql, channel) = (AssertSqlSafe(sql.clone()), after.channel.map_or("", Channel::name));
-        let missing = limit - messages.len() as i64;
+        // One more than the page has: whether others follow.
+        let missing = limit + 1 - messages.len() as i64;
         let found: Vec<RecipientMessage> = on!(&mut *tx, c => sqlx::query_as(sql)
             .bind(dispatch).bind(after.part).bind(after.service_id).bind(channel).bind(missing)
             .fetch_all(c).await?);
         messages.extend(found);
-        if messages.len() as i64 >= limit {
-            let next = messages.last().map(RecipientMessage::position);
+        if messages.len() as i64 > limit {
+            let (messages, next) = paging::page_of(messages, limit, RecipientMessage::position);
             return Ok(RecipientPage { messages, next });
         }
         let part: Option<i64> = on!(&mut *tx, c => sqlx::query_scalar(

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use crate::sent_by::DispatchChannels;
 use crate::sent_to::DispatchAudience;
+use gateway::paging;
 use kit::clock::{serialize_optional_time, serialize_time};
 use messages::dispatch::state::{MessageTotals, State};
 use messages::dispatch::{LeftOut, MAY_HAVE_BEEN_SENT, shown_state};
@@ -207,9 +208,11 @@ pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<DispatchPage, StoreErr
         Some(_) => "workspace_id = $1",
     };
     let campaign = filter.campaign_id.map_or("$2 IS NULL", |_| "campaign_id = $2");
+    // One more than the page has: whether others follow.
+    let max_found = filter.limit.saturating_add(1);
     let (state, max_scanned) = match filter.state {
-        None => ("$7 IS NULL", filter.limit),
-        Some(_) if is_open => ("state = $7 AND finished_at IS NULL", filter.limit),
+        None => ("$7 IS NULL", max_found),
+        Some(_) if is_open => ("state = $7 AND finished_at IS NULL", max_found),
         Some(_) => ("$7 IS NOT NULL", MAX_SCANNED),
     };
     let scanned = |columns: &str, limit: &str| {
@@ -230,22 +233,23 @@ pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<DispatchPage, StoreErr
         ),
     );
     let state = filter.state.map(State::name);
-    let dispatches: Vec<DispatchSummary> = on!(&mut *tx, c => sqlx::query_as(sql)
+    let found: Vec<DispatchSummary> = on!(&mut *tx, c => sqlx::query_as(sql)
         .bind(filter.workspace).bind(filter.campaign_id)
         .bind(filter.accepted.start).bind(filter.accepted.end)
         .bind(filter.after.accepted_at).bind(filter.after.id).bind(state)
-        .bind(max_scanned).bind(filter.limit).fetch_all(c).await?);
-    if dispatches.len() as i64 >= filter.limit {
-        let next = dispatches.last().map(DispatchSummary::position);
+        .bind(max_scanned).bind(max_found).fetch_all(c).await?);
+    let (dispatches, next) = paging::page_of(found, filter.limit, DispatchSummary::position);
+    if next.is_some() {
         return Ok(DispatchPage { dispatches, next });
     }
-    // The last of those that were read; none at the end.
-    let sql = AssertSqlSafe(scanned("accepted_at, id", "LIMIT 1 OFFSET $8"));
-    let next = on!(tx, c => sqlx::query_as(sql)
+    // The last of those that were read, if others follow.
+    let sql = AssertSqlSafe(scanned("accepted_at, id", "LIMIT 2 OFFSET $8"));
+    let rest: Vec<ListPosition> = on!(tx, c => sqlx::query_as(sql)
         .bind(filter.workspace).bind(filter.campaign_id)
         .bind(filter.accepted.start).bind(filter.accepted.end)
         .bind(filter.after.accepted_at).bind(filter.after.id).bind(state)
-        .bind(max_scanned - 1).fetch_optional(c).await?);
+        .bind(max_scanned - 1).fetch_all(c).await?);
+    let next = rest.first().copied().filter(|_| rest.len() > 1);
     Ok(DispatchPage { dispatches, next })
 }
 

@@ -28,19 +28,68 @@ use store::claims::{self, Claim, ClaimError};
 const PAUSE: Duration = Duration::from_secs(10);
 const MAX_BACKOFF: Duration = Duration::from_secs(3 * 3600);
 
-/// Deletions by name in progress at the same time.
-const REMOVALS_AT_ONCE: usize = 8;
+/// Files that are moved or deleted at the same time.
+pub(super) const FILES_AT_ONCE: usize = 8;
+
+/// An export, and the claim of the worker that changes its files.
+pub(super) struct ClaimedExport<'a> {
+    pub app: &'a App,
+    pub claim: &'a Claim,
+    pub job: &'a Job,
+    pub progress: &'a Progress,
+    pub stop: &'a CancellationToken,
+}
+
+impl ClaimedExport<'_> {
+    /// Deletes files from own storage.
+    pub async fn delete_files(
+        &self,
+        objects: &Objects,
+        paths: Vec<String>,
+    ) -> Result<(), ExportError> {
+        futures::stream::iter(paths)
+            .map(Ok::<_, ExportError>)
+            .try_for_each_concurrent(FILES_AT_ONCE, |path| async move {
+                check_stop(self.stop)?;
+                objects.delete(&path).await.map_err(ExportError::Own)
+            })
+            .await
+    }
+
+    /// The result of a step without which the export is complete: an error is only logged as
+    /// `failed` if the export is done, because later passes try again, or if the credentials lack
+    /// the right, which each pass would report.
+    pub fn optional<T>(
+        &self,
+        result: Result<T, ExportError>,
+        failed: &str,
+    ) -> Result<Option<T>, ExportError> {
+        let export = self.job.id;
+        match result {
+            Ok(value) => return Ok(Some(value)),
+            Err(error @ ExportError::Own(ObjectError::Refused(_))) => {
+                tracing::debug!(%error, %export, "{failed}");
+            }
+            Err(error) if self.progress.state == State::Done => {
+                tracing::warn!(%error, %export, "{failed}");
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(None)
+    }
+}
 
 /// One pass: deletes leftover files, and either repeats later or is done. Failed deletions are
 /// retried in the next pass.
 pub async fn clean(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
     let mut tx = app.store.snapshot().await?;
     let loaded = rows::load(&mut tx, claim.job).await?;
-    let now = app.clock.moved(claims::now(&mut tx).await?);
+    let now = app.database_now(&mut tx).await?;
     drop(tx);
     let Some((job, progress)) = loaded else { return finish(app, claim).await };
     telemetry::note_request(&job);
-    let deleted = delete_leftovers(app, claim, &job, &progress, now, stop).await;
+    let export = ClaimedExport { app, claim, job: &job, progress: &progress, stop };
+    let deleted = delete_leftovers(&export, now).await;
     fail_point!("cleanup::removed");
     if let Err(error) = &deleted {
         metrics::counter!("longshore_export_cleanup_failures_total").increment(1);
@@ -97,71 +146,53 @@ fn last_pass(ended: i64, expires_at: i64, retention: i64, all_deleted: bool) -> 
     if all_deleted { ended + retention } else { ended.max(expires_at) + 2 * retention }
 }
 
-async fn delete_leftovers(
-    app: &App,
-    claim: &Claim,
-    job: &Job,
-    progress: &Progress,
-    now: i64,
-    stop: &CancellationToken,
-) -> Result<(), ExportError> {
+async fn delete_leftovers(export: &ClaimedExport<'_>, now: i64) -> Result<(), ExportError> {
+    let ClaimedExport { app, job, progress, .. } = *export;
     match (job.storage_id, &progress.plan) {
         (None, _) => clean_private(app, job, progress, now).await,
         // Nothing was written before there was a plan.
         (Some(_), None) => Ok(()),
         (Some(storage), Some(plan)) => {
-            let own = clean_own(app, claim, job, progress, plan, storage, stop).await;
+            let own = clean_own(export, plan, storage).await;
             own.and(clean_pieces(app, job).await)
         }
     }
 }
 
 async fn clean_own(
-    app: &App,
-    claim: &Claim,
-    job: &Job,
-    progress: &Progress,
+    export: &ClaimedExport<'_>,
     plan: &Plan,
     storage: Uuid,
-    stop: &CancellationToken,
 ) -> Result<(), ExportError> {
+    let ClaimedExport { app, progress, .. } = *export;
     let dates = dates_to_clean(progress, plan);
-    let objects = match workspaces::open_storage(app, storage).await {
-        // The export is complete without this.
-        Err(error) if dates.is_empty() => {
-            tracing::warn!(%error, export = %job.id, "cannot open the storage of an export");
-            return Ok(());
-        }
-        opened => opened?,
+    let opened = workspaces::open_storage(app, storage).await.map_err(ExportError::from);
+    let opened = if dates.is_empty() {
+        // The export is done, and has its files.
+        export.optional(opened, "cannot open the storage of an export")?
+    } else {
+        Some(opened?)
     };
+    let Some(objects) = opened else { return Ok(()) };
     for date in dates {
-        clean_folder(&objects, job, plan, progress, date, stop).await?;
+        clean_folder(export, &objects, plan, date).await?;
     }
     if progress.state != State::Done {
         return Ok(());
     }
     if may_have_large_files(progress) {
-        abort_uploads(&objects, job, progress).await;
+        abort_uploads(export, &objects).await?;
     }
-    let Some(parts) = progress.parts else { return Ok(()) };
+    let Some(parts) = progress.part_numbers() else { return Ok(()) };
     // All names of the plan: the rows of the parts may be deleted already.
-    let parts = (1..=parts).collect();
-    stray_files::delete(app, claim, &objects, job, progress, parts, stop).await
+    stray_files::delete(export, &objects, parts.collect()).await
 }
 
-/// Aborts the unfinished uploads of a finished export, which is complete without this.
-async fn abort_uploads(objects: &Objects, job: &Job, progress: &Progress) {
-    let Some(date) = progress.completion_date() else { return };
-    match objects.abort_uploads(&job.folder(date)).await {
-        Ok(()) => {}
-        // Not every key may list uploads, and each pass would report it.
-        Err(error @ ObjectError::Refused(_)) => {
-            tracing::debug!(%error, export = %job.id, "cannot abort unfinished uploads");
-        }
-        Err(error) => {
-            tracing::warn!(%error, export = %job.id, "cannot abort unfinished uploads");
-        }
-    }
+/// Aborts the unfinished uploads of a finished export.
+async fn abort_uploads(export: &ClaimedExport<'_>, objects: &Objects) -> Result<(), ExportError> {
+    let Some(date) = export.progress.completion_date() else { return Ok(()) };
+    let aborted = objects.abort_uploads(&export.job.folder(date)).await.map_err(ExportError::Own);
+    export.optional(aborted, "cannot abort unfinished uploads").map(drop)
 }
 
 /// The pieces of large files in own storage that a killed or paused worker left.
@@ -213,13 +244,12 @@ fn dates_to_clean(progress: &Progress, plan: &Plan) -> Vec<jiff::civil::Date> {
 /// Deletes a job's files from one date folder: by prefix, including unfinished uploads; or by name,
 /// if the credentials cannot list.
 async fn clean_folder(
+    export: &ClaimedExport<'_>,
     objects: &Objects,
-    job: &Job,
     plan: &Plan,
-    progress: &Progress,
     date: jiff::civil::Date,
-    stop: &CancellationToken,
 ) -> Result<(), ExportError> {
+    let ClaimedExport { job, progress, .. } = *export;
     let folder = job.folder(date);
     for suffix in manifest::ALL_SUFFIXES {
         let path = paths::own_proof(&folder, suffix);
@@ -229,14 +259,9 @@ async fn clean_folder(
         Err(ObjectError::Refused(_)) => {}
         result => return result.map(drop).map_err(ExportError::Own),
     }
-    let parts = 1..progress.parts.unwrap_or(0) + 1;
-    futures::stream::iter(parts)
-        .map(Ok)
-        .try_for_each_concurrent(REMOVALS_AT_ONCE, |part| async move {
-            check_stop(stop)?;
-            objects.delete(&job.file_path(plan, part, date)).await.map_err(ExportError::Own)
-        })
-        .await
+    let Some(parts) = progress.part_numbers() else { return Ok(()) };
+    let paths = parts.map(|part| job.file_path(plan, part, date)).collect();
+    export.delete_files(objects, paths).await
 }
 
 #[cfg(test)]

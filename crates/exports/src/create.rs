@@ -42,7 +42,7 @@ pub async fn create(
     users: RequestedUsers,
     options: ExportOptions,
 ) -> Result<NewExport, ApiError> {
-    let now = from_ms(app.clock.moved(claims::now(tx).await?));
+    let now = from_ms(app.database_now(tx).await?);
     let (workspace, audience, segment_id) = resolve(tx, workspace, users).await?;
     let warnings = options.warnings;
     let job = Job {
@@ -139,7 +139,7 @@ async fn request_again(
         }
     };
     let (workspace, audience, segment_id) = resolve(tx, former.workspace_id, users).await?;
-    let now = from_ms(app.clock.moved(claims::now(tx).await?));
+    let now = from_ms(app.database_now(tx).await?);
     let job = Job {
         id: Uuid::now_v7(),
         object_prefix: format!("{}-{}", Uuid::new_v4(), now.as_second()),

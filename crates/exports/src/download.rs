@@ -29,7 +29,7 @@ use gateway::{self, ADDRESS_REFUSED, ApiError, Operation, Routes};
 use objects::files::SignatureError;
 use objects::{Objects, content_disposition};
 use proof::manifest;
-use store::{Tx, claims};
+use store::Tx;
 
 /// The purpose of the signatures.
 const PURPOSE: &str = "export download";
@@ -224,7 +224,7 @@ async fn download(
     let found = rows::by_prefix(&mut tx, &object_prefix).await?;
     let (job, progress) = found.ok_or(ApiError::Forbidden(EXPIRED))?;
     check_sender(&app, &mut tx, &head, &job).await?;
-    let now = app.clock.moved(claims::now(&mut tx).await?);
+    let now = app.database_now(&mut tx).await?;
     drop(tx);
     let (attempt, lifetime) = valid_download(&progress, now)?;
     let (path, suffix) = match kind {

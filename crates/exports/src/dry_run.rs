@@ -33,11 +33,11 @@ use gateway::formats::SuccessText;
 use gateway::memory::Turns;
 use gateway::workspaces::storage::{self, AZURE, S3, URL};
 use gateway::workspaces::{StorageError, Workspace};
-use kit::clock::{from_ms, utc_date};
+use kit::clock::from_ms;
 use kit::retry::Retry as _;
 use proof::fields::FieldSet;
 use runtime::fairness::{Holder, Reservation, SLOT_BYTES, SharedMemory};
-use store::{Tx, claims, to_json};
+use store::{Tx, to_json};
 
 /// Estimates of this process at the same time, of exports and of segments: each reads users, and
 /// computes. One workspace uses at most half.
@@ -258,7 +258,7 @@ async fn estimate(
 ) -> Result<Estimates, ExportError> {
     let fields = FieldSet::parse(&request.options.fields)
         .map_err(|error| ExportError::Permanent(Failure::internal(error)))?;
-    let now = app.clock.moved(claims::now(&mut tx).await?);
+    let now = app.database_now(&mut tx).await?;
     let past = request.past(&mut tx, now).await?;
     let others = other_speeds(&mut tx).await?;
     let exports_in_progress = dry_run_rows::unfinished(&mut tx, request.workspace.id).await?;
@@ -267,7 +267,7 @@ async fn estimate(
     let has_condition = scope.matcher.is_some();
     let projector = past.is_empty().then(|| {
         let Workspace { currency, exchange_rates, .. } = &request.workspace;
-        Projector::for_days(&fields, window(utc_date(from_ms(now))), currency, exchange_rates)
+        Projector::for_days(&fields, window(now), currency, exchange_rates)
     });
     let spec = SampleSpec {
         workspace: request.workspace.id,

@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::archive::{self, Entry};
 use super::callback::Callback;
+use super::cleanup::{ClaimedExport, FILES_AT_ONCE};
 use super::error::check_stop;
 use super::part_rows::{self, Sha256Hash, Winner};
 use super::proof_objects::{ManifestReference, PassingHash, Stored, StoredExport, with_length};
@@ -32,9 +33,6 @@ use objects::{ByteStream, Head, ObjectError, Objects, PutOptions};
 use runtime::history::{self, Metric};
 use runtime::kinds;
 use store::claims::{self, Claim};
-
-/// Files that are moved at the same time.
-const MOVES_AT_ONCE: usize = 8;
 
 /// Segments that are opened ahead of the current one.
 const SEGMENTS_AHEAD: usize = 2;
@@ -64,9 +62,10 @@ pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Resul
     let (stored, archive) = match job.storage_id {
         Some(storage) => {
             let objects = workspaces::open_storage(app, storage).await?;
-            move_files(&objects, &job, plan, &progress, &files, stop).await?;
+            let export = ClaimedExport { app, claim, job: &job, progress: &progress, stop };
+            move_files(&export, &objects, plan, &files).await?;
             let parts = files.iter().map(|winner| winner.part).collect();
-            stray_files::delete(app, claim, &objects, &job, &progress, parts, stop).await?;
+            stray_files::delete(&export, &objects, parts).await?;
             (Stored::Own(objects), None)
         }
         None => (build_archive(app, claim, &job, files, stop).await?, Some(claim.attempt)),
@@ -94,13 +93,12 @@ fn consistent_plan<'a>(
 /// Moves the files that were uploaded with another date to the day of completion: copies all, then
 /// deletes the old names.
 async fn move_files(
+    export: &ClaimedExport<'_>,
     objects: &Objects,
-    job: &Job,
     plan: &Plan,
-    progress: &Progress,
     winners: &[Winner],
-    stop: &CancellationToken,
 ) -> Result<(), ExportError> {
+    let ClaimedExport { job, progress, stop, .. } = *export;
     let Some(date) = progress.completion_date().filter(|date| *date != plan.upload_date) else {
         return Ok(());
     };
@@ -110,20 +108,16 @@ async fn move_files(
         .map(|winner| (winner, name(winner, plan.upload_date), name(winner, date)))
         .collect();
     tracing::info!(files = moves.len(), from = %plan.upload_date, to = %date, "moving files");
-    let moves = || futures::stream::iter(&moves).map(Ok::<_, ExportError>);
-    moves()
-        .try_for_each_concurrent(MOVES_AT_ONCE, |(winner, from, to)| async move {
+    futures::stream::iter(&moves)
+        .map(Ok::<_, ExportError>)
+        .try_for_each_concurrent(FILES_AT_ONCE, |(winner, from, to)| async move {
             check_stop(stop)?;
             copy_once(objects, winner, from, to).await
         })
         .await?;
     fail_point!("finish::copied");
-    moves()
-        .try_for_each_concurrent(MOVES_AT_ONCE, |(_, from, _)| async move {
-            check_stop(stop)?;
-            objects.delete(from).await.map_err(ExportError::Own)
-        })
-        .await
+    let moved = moves.into_iter().map(|(_, from, _)| from).collect();
+    export.delete_files(objects, moved).await
 }
 
 /// Copies the part's counted file. If the old name has another file, an earlier attempt already
@@ -218,7 +212,7 @@ async fn complete(
 ) -> Result<(), ExportError> {
     let lifetime = Duration::from_secs(app.config.exports.download_minutes * 60);
     let mut tx = app.store.write().await?;
-    let now = app.clock.moved(claims::now(&mut tx).await?);
+    let now = app.database_now(&mut tx).await?;
     let expires_at = archive.map(|_| now + millis(lifetime));
     if !rows::complete(&mut tx, job.id, &manifest, archive, expires_at, now).await? {
         return Err(ExportError::Lost);

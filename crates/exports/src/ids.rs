@@ -19,14 +19,14 @@ use super::api::TAG;
 use super::plan::window;
 use super::project::Projector;
 use gateway::app::App;
-use gateway::workspaces;
+use gateway::workspaces::{self, Workspace};
 use gateway::{self, Access, ApiError, Caller, JsonText, Operation, Routes};
-use kit::clock::{from_ms, utc_date};
 use people::users::activity_rows;
 use people::users::mentions::{self, MentionError};
 use people::users::rows::{self, For, StoredUser};
 use people::users::scan::UserRow;
-use store::{StoreError, Tx, claims};
+use proof::fields::FieldSet;
+use store::{StoreError, Tx};
 
 const PERMISSION: &str = "users.export.ids";
 
@@ -104,11 +104,8 @@ async fn export(
     if ids.len() > MAX_USERS {
         return Err(too_many_users());
     }
-    let (currency, rates) = (&workspace.currency, &workspace.exchange_rates);
-    let today = utc_date(from_ms(app.clock.moved(claims::now(&mut tx).await?)));
-    let projector = Projector::for_days(&set, window(today), currency, rates);
     let mut memory = ResponseMemory::reserve(&app, workspace.id)?;
-    let mut records = Records::new(projector);
+    let mut records = Records::new(projector(&app, &mut tx, &set, &workspace).await?);
     let users = (workspace.id, &ids[..]);
     append_users(&app, &mut tx, users, set.needs_activity(), &mut records, &mut memory).await?;
     tx.commit().await?;
@@ -118,6 +115,18 @@ async fn export(
     let json = [(header::CONTENT_TYPE, "application/json")];
     let body = memory.hold(records.finish(invalid_user_ids)?);
     Ok((StatusCode::CREATED, json, body).into_response())
+}
+
+/// Creates the records of a workspace's users. Only activity depends on the day.
+pub(crate) async fn projector(
+    app: &App,
+    tx: &mut Tx,
+    fields: &FieldSet,
+    Workspace { currency, exchange_rates, .. }: &Workspace,
+) -> Result<Projector, StoreError> {
+    let now =
+        if fields.needs_activity() { app.database_now(tx).await? } else { app.clock.now_ms() };
+    Ok(Projector::for_days(fields, window(now), currency, exchange_rates))
 }
 
 /// Appends the records of a workspace's users, some at a time.

@@ -10,7 +10,7 @@ use super::{late_rows, notifications, rows};
 use gateway::app::App;
 use gateway::workspaces::notify::Event;
 use kit::{fail_point, retry};
-use store::{StoreError, claims};
+use store::StoreError;
 
 /// Interval between queries for late exports: the notifications leave within a minute.
 const CHECK_INTERVAL: Duration = Duration::from_secs(15);
@@ -31,7 +31,7 @@ pub async fn watch(app: App, shutdown: CancellationToken) {
 /// Marks the exports that are late now.
 pub async fn mark_all(app: &App) -> Result<(), StoreError> {
     let mut tx = app.store.snapshot().await?;
-    let now = app.clock.moved(claims::now(&mut tx).await?);
+    let now = app.database_now(&mut tx).await?;
     let late = late_rows::unmarked(&mut tx, now, MAX_MARKED).await?;
     tx.commit().await?;
     for id in late {
@@ -45,7 +45,7 @@ pub async fn mark_all(app: &App) -> Result<(), StoreError> {
 
 async fn mark(app: &App, id: Uuid) -> Result<(), StoreError> {
     let mut tx = app.store.write().await?;
-    let now = app.clock.moved(claims::now(&mut tx).await?);
+    let now = app.database_now(&mut tx).await?;
     if !late_rows::mark(&mut tx, id, now).await? {
         return Ok(());
     }

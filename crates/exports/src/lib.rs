@@ -27,7 +27,7 @@
 //! | `allowed_signers`, `record_schema` | for readers: the public keys that sign exports; the schema of a line |
 //! | `notifications`, [`late`] | who else is notified of an end; exports that take too long |
 //! | [`cleanup`], `stray_files` | deletes leftover files, repeatedly, and those of a lost plan |
-//! | [`sweep`] | deletes exports that ended long ago |
+//! | [`sweep`] | deletes exports that ended long ago, and settings of storages that nothing refers to |
 //! | [`state`] | the changes of a job's state, each with its effects |
 //! | [`rows`], `part_rows`, `count_rows`, `late_rows`, `storage_rows` | the SQL |
 //! | [`paths`] | the names of all objects |
@@ -208,6 +208,11 @@ impl Progress {
     /// The UTC day on which the last part was done: it dates the files.
     pub fn completion_date(&self) -> Option<Date> {
         self.completed_at.map(|ms| utc_date(from_ms(ms)))
+    }
+
+    /// The numbers of all parts; from `running` on.
+    pub fn part_numbers(&self) -> Option<impl Iterator<Item = i64>> {
+        self.parts.map(|parts| 1..=parts)
     }
 }
 

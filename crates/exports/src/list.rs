@@ -16,7 +16,6 @@ use super::{Job, Progress, State as JobState};
 use gateway::app::App;
 use gateway::paging::{self, CURSOR};
 use gateway::{self, Access, ApiError, Caller, Operation, Routes, name_parameter, parameter};
-use store::claims;
 
 pub(super) fn routes() -> Routes<App> {
     let exports = gateway::protected_by_any(PERMISSIONS, get(list));
@@ -57,13 +56,13 @@ async fn list(
         ..filter
     };
     let mut tx = app.request_queue.snapshot().await?;
-    let jobs = overview::jobs(&app, &mut tx, &filter).await?;
-    let is_full = jobs.len() as i64 == filter.limit;
-    let last = jobs.last().filter(|_| is_full);
-    let now = app.clock.moved(claims::now(&mut tx).await?);
+    let one_more = Filter { limit: filter.limit + 1, ..filter.clone() };
+    let found = overview::jobs(&app, &mut tx, &one_more).await?;
+    let (jobs, next) = paging::page_of(found, filter.limit, |(job, _)| ListPosition::from(job));
+    let now = app.database_now(&mut tx).await?;
     let status = |(job, progress): &(Job, Progress)| Status::new(&app, job, progress, now);
     Ok(axum::Json(Page {
-        next_cursor: last.map(|(job, _)| ListPosition::from(job).cursor()),
+        next_cursor: next.map(ListPosition::cursor),
         exports: jobs.iter().map(status).collect(),
     }))
 }

@@ -11,7 +11,7 @@ use super::status::{Rate, Status, rate};
 use super::{Job, Progress, State, list_rows, rows};
 use gateway::app::App;
 use gateway::workspaces;
-use store::{StoreError, Tx, claims};
+use store::{StoreError, Tx};
 
 /// How long an export may be without a worker, or slow, before it is marked, in milliseconds.
 const MARKED_AFTER: i64 = 60_000;
@@ -194,7 +194,7 @@ async fn listed(
     let names = workspaces::ids(tx).await?;
     let held_claims = list_rows::held_claims(tx).await?;
     let usual_rate = usual_rate(list_rows::latest_speeds(tx).await?);
-    let now = app.clock.moved(claims::now(tx).await?);
+    let now = app.database_now(tx).await?;
     let name = |id| names.iter().find(|(_, known)| **known == id).map(|(name, _)| name.clone());
     let describe = |(job, progress): (Job, Progress)| {
         let is_open = !progress.state.is_final();

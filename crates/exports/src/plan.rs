@@ -79,7 +79,7 @@ pub async fn plan(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<
 /// The job, if it still needs a plan; otherwise finishes the claim.
 async fn begin(app: &App, claim: &Claim) -> Result<Option<Job>, ExportError> {
     let mut tx = app.store.write().await?;
-    let now = app.clock.moved(claims::now(&mut tx).await?);
+    let now = app.database_now(&mut tx).await?;
     let job = if rows::begin_planning(&mut tx, claim.job, now).await? {
         rows::load(&mut tx, claim.job).await?.map(|(job, _)| job)
     } else {
@@ -105,7 +105,7 @@ async fn compute_plan(
     let mut tx = app.store.snapshot().await?;
     let moment = TransactionSnapshot::current(&mut tx).await?;
     // By the database's clock: a wrong day would leave out the latest purchases and events.
-    let planned_at = app.clock.moved(claims::now(&mut tx).await?);
+    let planned_at = app.database_now(&mut tx).await?;
     let workspace = workspaces::by_id(&mut tx, job.workspace_id).await?.ok_or_else(|| {
         let detail = format!("unknown workspace {}", job.workspace_id);
         ExportError::Permanent(Failure::internal(detail))
@@ -134,8 +134,7 @@ async fn compute_plan(
         let failure = Failure::too_many_users(&job.audience, parts.users, limit);
         return Err(ExportError::Permanent(failure));
     }
-    let today = utc_date(from_ms(planned_at));
-    let (first_day, last_day) = window(today);
+    let (first_day, last_day) = window(planned_at);
     let plan = Plan {
         slices,
         members,
@@ -145,7 +144,7 @@ async fn compute_plan(
         youngest: parts.youngest,
         first_day,
         last_day,
-        upload_date: today,
+        upload_date: last_day,
         seed: Uuid::new_v4(),
         currency: workspace.currency,
         exchange_rates: workspace.exchange_rates,
@@ -201,8 +200,9 @@ pub(super) async fn scope(
     Ok(Scope { segment, slices, matcher })
 }
 
-/// The first and the last day of the purchases and custom events in an export of this day.
-pub(crate) fn window(today: Date) -> (Date, Date) {
+/// The first and the last day of the purchases and custom events in an export of this time.
+pub(crate) fn window(now: i64) -> (Date, Date) {
+    let today = utc_date(from_ms(now));
     (today.saturating_sub((WINDOW_DAYS - 1).days()), today)
 }
 
@@ -227,7 +227,7 @@ async fn write(
 ) -> Result<(), ExportError> {
     let part_count = parts.count();
     let mut tx = app.store.write().await?;
-    let now = app.clock.moved(claims::now(&mut tx).await?);
+    let now = app.database_now(&mut tx).await?;
     if !rows::begin_running(&mut tx, job, plan, parts.users, part_count, now).await? {
         tracing::info!("the export was planned by another worker, or cancelled");
         claims::finish(&mut tx, claim).await?;

@@ -24,7 +24,6 @@ use gateway::workspaces::{self, StorageError, segments, signing};
 use kit::fail_point;
 use objects::{ByteStream, ObjectError, Objects, PutOptions};
 use proof::manifest::{self, Counts, ExportAudience, ExportStorage, File, Manifest, UserRange};
-use store::claims;
 
 /// Files that are read at the same time, if their hash is not known.
 const READS_AT_ONCE: usize = 8;
@@ -101,7 +100,7 @@ impl StoredExport<'_> {
         let name = format!("{}{}", job.object_prefix, manifest::MANIFEST_SUFFIX);
         let checksums = manifest.checksums(&name, &hex::encode(sha256));
         let mut tx = app.store.write().await?;
-        let now = app.clock.moved(claims::now(&mut tx).await?);
+        let now = app.database_now(&mut tx).await?;
         let key = signing::active(&mut tx, &app.secrets, job.workspace_id, now).await;
         let key = key.map_err(signing_error)?;
         tx.commit().await?;

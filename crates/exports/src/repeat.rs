@@ -28,8 +28,7 @@ fn describe() -> Operation {
         .about(
             "Requests an export that has ended again, such as a failed or cancelled one: with the \
              same audience, fields, format, destination and callback. The new export has the users \
-             of now. The key must have the permission to request such an export. An \
-             `Idempotency-Key` is of one export: with another `object_prefix`, it is rejected.",
+             of now. The key must have the permission to request such an export.",
         )
         .repeatable()
         .takes_no_fields()
@@ -47,14 +46,15 @@ async fn repeat(
     Extension(caller): Extension<Caller>,
     key: Option<IdempotencyKey>,
     ObjectPrefix(object_prefix): ObjectPrefix,
-    _: NoFields,
+    body: NoFields,
 ) -> Result<Response, ApiError> {
     // A key also repeats only what it may request if the response is a stored one.
     let mut tx = app.request_queue.snapshot().await?;
     let (former, _) = own_job(&mut tx, &caller, &object_prefix).await?;
     tx.commit().await?;
     let budget = former.audience.budget();
-    let accepted = accept(&app, &caller, key, &object_prefix);
+    let keyed = (key.map(|key| key.within(&object_prefix)), body.as_bytes());
+    let accepted = accept(&app, &caller, keyed, &object_prefix);
     Ok(gateway::count_and_handle(&app, &caller.workspace, budget, accepted).await)
 }
 
@@ -62,10 +62,10 @@ async fn repeat(
 async fn accept(
     app: &App,
     caller: &Caller,
-    key: Option<IdempotencyKey>,
+    (key, body): (Option<IdempotencyKey>, &[u8]),
     object_prefix: &str,
 ) -> Result<StoredResponse, ApiError> {
-    let mut turn = match idempotency::begin_change(app, key, object_prefix.as_bytes()).await? {
+    let mut turn = match idempotency::begin_change(app, key, body).await? {
         Begun::Replay(response) => return Ok(response),
         Begun::Turn(turn) => turn,
     };

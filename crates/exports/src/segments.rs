@@ -12,17 +12,13 @@ use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::dry_run::{EstimatedUsers, SegmentSample, sample_users};
-use crate::ids::append_users;
 use crate::ids::records::{MAX_BYTES, Records, ResponseMemory, Unreadable, too_large};
-use crate::plan::window;
-use crate::project::Projector;
+use crate::ids::{append_users, projector};
 use crate::request::{FieldNames, RequestedUsers, Target, unknown_segment};
 use gateway::formats::{Limit, SuccessText, exactly_one};
 use gateway::openapi::Tag;
 use gateway::{self, Access, ApiError, Caller, JsonText, Operation, Routes, fields};
-use kit::clock::{from_ms, utc_date};
 use proof::fields::{self as record_fields, FieldSet};
-use store::claims;
 
 const SIZE: &str = "segments.size";
 const SAMPLE: &str = "segments.sample";
@@ -180,11 +176,9 @@ async fn sample(
     drop((members, body));
     let SegmentSample { users: size, service_ids } =
         sample_users(&app, workspace.id, users, limit as usize).await?;
-    let (currency, rates) = (&workspace.currency, &workspace.exchange_rates);
     let mut memory = ResponseMemory::reserve(&app, workspace.id)?;
     let mut tx = app.request_queue.snapshot().await?;
-    let today = utc_date(from_ms(app.clock.moved(claims::now(&mut tx).await?)));
-    let mut records = Records::new(Projector::for_days(&set, window(today), currency, rates));
+    let mut records = Records::new(projector(&app, &mut tx, &set, workspace).await?);
     let ids = (workspace.id, &service_ids[..]);
     append_users(&app, &mut tx, ids, set.needs_activity(), &mut records, &mut memory).await?;
     tx.commit().await?;

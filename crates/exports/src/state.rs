@@ -63,7 +63,7 @@ pub async fn part_done(
 /// `running` to `finishing`, after the last part, or without parts.
 pub(super) async fn begin_finishing(app: &App, tx: &mut Tx, job: Uuid) -> Result<(), StoreError> {
     // By the database's clock: the manifest has this time, and a signing key's validity ends.
-    let now = app.clock.moved(claims::now(tx).await?);
+    let now = app.database_now(tx).await?;
     if let Some(workspace) = rows::begin_finishing(tx, job, now).await? {
         let job = claims::Job::new(workspace, job);
         claims::offer(tx, kinds::EXPORT_FINISH, job, 0, Duration::ZERO).await?;
@@ -79,7 +79,7 @@ pub async fn fail(
     job: Uuid,
     failure: &Failure,
 ) -> Result<bool, StoreError> {
-    let now = app.clock.moved(claims::now(tx).await?);
+    let now = app.database_now(tx).await?;
     let failed = rows::fail(tx, job, failure, now).await?;
     if failed {
         after_failure(app, tx, job, failure, now).await?;
@@ -114,7 +114,7 @@ async fn after_failure(
 /// Cancels a job that is not finishing yet; running parts find their claims lost. Returns the
 /// state before; none if it did not cancel it.
 pub async fn cancel(app: &App, tx: &mut Tx, job: &Job) -> Result<Option<State>, StoreError> {
-    let now = app.clock.moved(claims::now(tx).await?);
+    let now = app.database_now(tx).await?;
     let Some(before) = rows::cancel(tx, job.id, now).await? else { return Ok(None) };
     withdraw(tx, job).await?;
     telemetry::ended(job, State::Cancelled, "asked", now);
@@ -148,7 +148,7 @@ pub async fn give_up(
     let mut tx = app.store.write().await?;
     let is_planned = claim.kind == kinds::EXPORT_PLAN
         && rows::needs_planning(&mut tx, claim.job).await?.is_none();
-    let now = app.clock.moved(claims::now(&mut tx).await?);
+    let now = app.database_now(&mut tx).await?;
     let failed = !is_planned && rows::fail(&mut tx, claim.job, &failure, now).await?;
     claims::finish(&mut tx, claim).await?;
     if failed {

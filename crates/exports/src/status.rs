@@ -19,7 +19,7 @@ use gateway::app::App;
 use gateway::{self, Access, ApiError, Caller, NoFields, Operation, Recording, Routes};
 use kit::clock::format_time;
 use runtime::audit::Change;
-use store::{StoreError, Tx, claims};
+use store::{StoreError, Tx};
 
 /// Ids of unreadable users that a status shows.
 const BROKEN_USERS_SHOWN: i64 = 100;
@@ -346,7 +346,7 @@ impl Status {
             _ => part_rows::broken_users(tx, job.id, BROKEN_USERS_SHOWN).await?,
         };
         let broken_users = broken.into_iter().map(|(service_id, _)| service_id).collect();
-        let now = app.clock.moved(claims::now(tx).await?);
+        let now = app.database_now(tx).await?;
         Ok(Self { broken_users, ..Self::new(app, job, progress, now) })
     }
 }

@@ -1,4 +1,4 @@
-//! The SQL of storage failures while a job is in progress.
+//! The SQL of storages: failures while a job is in progress, and settings that nothing refers to.
 
 use uuid::Uuid;
 
@@ -54,4 +54,27 @@ pub async fn waiting(
          ORDER BY requested_at LIMIT $2",
     )
     .bind(workspace).bind(limit).fetch_all(c).await?))
+}
+
+/// Settings of own storage that neither a workspace nor a stored export has, the oldest first.
+pub async fn unused_settings(tx: &mut Tx, limit: i64) -> Result<Vec<Uuid>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT id FROM storages
+         WHERE NOT EXISTS (SELECT 1 FROM workspaces
+                           WHERE workspaces.id = storages.workspace_id
+                             AND (s3_storage = storages.id OR azure_storage = storages.id))
+           AND NOT EXISTS (SELECT 1 FROM named_storages
+                           WHERE named_storages.workspace_id = storages.workspace_id
+                             AND storage_id = storages.id)
+           AND NOT EXISTS (SELECT 1 FROM export_jobs
+                           WHERE export_jobs.workspace_id = storages.workspace_id
+                             AND export_jobs.storage_id = storages.id)
+         ORDER BY id LIMIT $1",
+    )
+    .bind(limit).fetch_all(c).await?))
+}
+
+pub async fn delete_settings(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
+    execute!(tx, sqlx::query("DELETE FROM storages WHERE id = $1").bind(id));
+    Ok(())
 }

@@ -8,47 +8,28 @@
 
 use std::collections::HashSet;
 
-use futures::{StreamExt as _, TryStreamExt as _};
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::error::check_stop;
-use super::{ExportError, Job, Progress, State};
-use gateway::app::App;
-use objects::{ObjectError, Objects};
-use store::claims::{self, Claim};
-
-/// Deletions in progress at the same time.
-const DELETIONS_AT_ONCE: usize = 8;
+use super::cleanup::ClaimedExport;
+use super::{ExportError, Job};
+use objects::Objects;
+use store::claims;
 
 /// Deletes the files of other plans from the folder of the completion. Those of `parts` stay. Does
 /// nothing if the credentials cannot list.
 pub(super) async fn delete(
-    app: &App,
-    claim: &Claim,
+    export: &ClaimedExport<'_>,
     objects: &Objects,
-    job: &Job,
-    progress: &Progress,
     parts: Vec<i64>,
-    stop: &CancellationToken,
 ) -> Result<(), ExportError> {
+    let ClaimedExport { app, claim, job, progress, .. } = *export;
     let (Some(plan), Some(date)) = (&progress.plan, progress.completion_date()) else {
         return Ok(());
     };
     let folder = job.folder(date);
-    let entries = match objects.list(&folder).await {
-        Ok(entries) => entries,
-        Err(error @ ObjectError::Refused(_)) => {
-            tracing::debug!(%error, export = %job.id, "cannot list the files of an export");
-            return Ok(());
-        }
-        // The export is complete without this, and later passes try again.
-        Err(error) if progress.state == State::Done => {
-            tracing::warn!(%error, export = %job.id, "cannot list the files of an export");
-            return Ok(());
-        }
-        Err(error) => return Err(ExportError::Own(error)),
-    };
+    let listed = objects.list(&folder).await.map_err(ExportError::Own);
+    let listed = export.optional(listed, "cannot list the files of an export")?;
+    let Some(entries) = listed else { return Ok(()) };
     let counted: HashSet<String> =
         parts.into_iter().map(|part| job.file_path(plan, part, date)).collect();
     let mut keys: Vec<String> = entries.into_iter().map(|entry| entry.key).collect();
@@ -60,13 +41,7 @@ pub(super) async fn delete(
     // finds its claim lost.
     claims::renew(&app.store, claim, app.config.lease()).await?;
     tracing::warn!(export = %job.id, files = keys.len(), "deleting the files of a lost plan");
-    futures::stream::iter(&keys)
-        .map(Ok::<_, ExportError>)
-        .try_for_each_concurrent(DELETIONS_AT_ONCE, |key| async move {
-            check_stop(stop)?;
-            objects.delete(key).await.map_err(ExportError::Own)
-        })
-        .await
+    export.delete_files(objects, keys).await
 }
 
 /// Whether an object in the folder has the name of a part's file, of whatever plan. Customers may

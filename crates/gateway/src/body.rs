@@ -297,7 +297,13 @@ where
 
 /// The body of a request that has no fields: empty, null, or an object. A field that limits other
 /// requests is rejected, such as `dry_run`.
-pub struct NoFields;
+pub struct NoFields(JsonText);
+
+impl NoFields {
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
 
 impl<S> FromRequest<S> for NoFields
 where
@@ -309,7 +315,7 @@ where
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let body = JsonText::from_request(request, state).await?;
         in_place(&App::from_ref(state), body.bytes(), || body.check_no_fields())?;
-        Ok(Self)
+        Ok(Self(body))
     }
 }
 

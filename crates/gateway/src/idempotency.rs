@@ -16,7 +16,8 @@
 //! recognized: the claim's hash of the messages detects this, and the repeat is rejected.
 //!
 //! A request whose work is only rows ([`begin_change`]) needs none of that: its claim, its effect
-//! and its response are one transaction.
+//! and its response are one transaction. If a layer below the gateway opens that transaction, it
+//! stores a [`KeyedResponse`].
 //!
 //! A handler gets the stored response, or a turn: a value with which it completes the request.
 //! Requests without a key have no additional cost.
@@ -43,7 +44,7 @@ use kit::retry;
 use store::{StoreError, Tx, within_timeout};
 
 pub use append::{AppendTurn, Derived, append_derived, begin_append};
-pub use change::{ChangeTurn, begin_change};
+pub use change::{ChangeTurn, KeyedResponse, begin_change, first_response};
 pub(crate) use claims::ClaimBatches;
 pub use claims::StoredResponse;
 pub use header::{HEADER, IdempotencyKey, PATTERN};

@@ -44,6 +44,19 @@ pub fn limit(query: &str) -> Result<i64, String> {
     Ok(limit.unwrap_or(PAGE))
 }
 
+/// A page of at most `limit` entries, of those that were read with one more than a page has; and
+/// the last one's key if others follow.
+pub fn page_of<Entry, Key>(
+    mut entries: Vec<Entry>,
+    limit: i64,
+    key: impl Fn(&Entry) -> Key,
+) -> (Vec<Entry>, Option<Key>) {
+    let has_more = entries.len() as i64 > limit;
+    entries.truncate(limit as usize);
+    let next = entries.last().filter(|_| has_more).map(key);
+    (entries, next)
+}
+
 /// The cursor of the entry with this key.
 pub fn cursor(key: &impl Serialize) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(json!(key).to_string())
@@ -94,6 +107,14 @@ mod tests {
         fn never_panics(query in "(limit|cursor|[=&%0-9a-zA-Z_-]|\\PC)*") {
             let _ = Paging::<Key>::read(&query);
         }
+    }
+
+    #[test]
+    fn only_a_page_before_another_has_a_key() {
+        let page = |entries: &[i64]| page_of(entries.to_vec(), 2, |entry| entry * 10);
+        assert_eq!(page(&[]), (vec![], None));
+        assert_eq!(page(&[1, 2]), (vec![1, 2], None));
+        assert_eq!(page(&[1, 2, 3]), (vec![1, 2], Some(20)));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Se
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub use self::canonical::canonical;
 pub use self::numbers::{as_whole_number, compare_numbers, whole_number};
 pub use self::repeats::{
     duplicate_name, duplicate_name_outside, keep_last_duplicates, keep_last_nested_duplicates,
@@ -16,6 +17,7 @@ pub use self::repeats::{
 pub use self::tree::{ObjectText, Tree, TreeObject};
 use crate::words::beginning;
 
+mod canonical;
 mod numbers;
 mod repeats;
 mod tree;

@@ -33,9 +33,9 @@ pub use schema::Messages;
 /// The source of message objects, which decides what is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageSource {
-    /// `/messages/send`, which allows `whats_app`.
+    /// A request to send now, which allows `whats_app`.
     Send,
-    /// `/messages/schedule/create`, which does not allow `whats_app`.
+    /// A request to schedule messages, which does not allow `whats_app`.
     Schedule,
     /// The workspace file.
     File,
@@ -48,6 +48,7 @@ pub enum MessageSource {
 #[derive(Clone, Debug, Default)]
 pub struct Content {
     messages: Vec<Message>,
+    has_unknown_sources: bool,
 }
 
 /// A message object of one channel. Cheap to clone.
@@ -90,6 +91,12 @@ impl Content {
     /// The message objects by channel, in the order of the request.
     pub fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    /// Whether a template names a source that the workspace's settings do not have, such as a
+    /// selection of a catalog.
+    pub fn has_unknown_sources(&self) -> bool {
+        self.has_unknown_sources
     }
 }
 

@@ -142,6 +142,16 @@ pub struct Named {
     pub event_properties: Option<ObjectText>,
 }
 
+impl Named {
+    /// Whether there is data for this user.
+    pub(crate) fn has_data(&self) -> bool {
+        let Self { who: _, trigger_properties, canvas_entry_properties, event_properties } = self;
+        [trigger_properties, canvas_entry_properties, event_properties]
+            .into_iter()
+            .any(Option::is_some)
+    }
+}
+
 impl From<Who> for Named {
     /// A user without further data.
     fn from(who: Who) -> Self {

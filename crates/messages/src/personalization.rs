@@ -4,7 +4,7 @@
 use std::cell::OnceCell;
 
 use serde_json::{Map, Value};
-use template::{Answer, Data, Names, Object, Request, View};
+use template::{Answer, Data, MemberNames, Names, Object, Request, View};
 use uuid::Uuid;
 
 use super::external::Answers;
@@ -13,6 +13,7 @@ use crate::app::App;
 use gateway::workspaces::Aliases;
 use gateway::workspaces::settings::Settings;
 use kit::json::TreeObject;
+use people::users::profile::check::group_id;
 use people::users::recipient::CustomAttributes;
 
 type Members = Map<String, Value>;
@@ -92,27 +93,36 @@ pub const NAMES: Names<'static> = Names {
     ],
     alias: None,
     objects: &[
-        Object { name: "custom_attribute", members: None },
-        Object { name: "event_properties", members: None },
-        Object { name: "api_trigger_properties", members: None },
-        Object { name: "canvas_entry_properties", members: None },
-        Object { name: "subscribed_state", members: None },
-        Object { name: "most_recently_used_device", members: Some(DEVICE_NAMES) },
-        Object { name: "targeted_device", members: Some(DEVICE_NAMES) },
+        Object { name: "custom_attribute", members: MemberNames::Any },
+        Object { name: "event_properties", members: MemberNames::Any },
+        Object { name: "api_trigger_properties", members: MemberNames::Any },
+        Object { name: "canvas_entry_properties", members: MemberNames::Any },
+        Object { name: "subscribed_state", members: MemberNames::Spelled(group_id) },
+        Object { name: "most_recently_used_device", members: MemberNames::Named(DEVICE_NAMES) },
+        Object { name: "targeted_device", members: MemberNames::Named(DEVICE_NAMES) },
         Object {
             name: "campaign",
-            members: Some(&["name", "api_id", "dispatch_id", "message_name", "message_api_id"]),
+            members: MemberNames::Named(&[
+                "name",
+                "api_id",
+                "dispatch_id",
+                "message_name",
+                "message_api_id",
+            ]),
         },
         Object {
             name: "canvas",
-            members: Some(&["name", "api_id", "variant_name", "variant_api_id"]),
+            members: MemberNames::Named(&["name", "api_id", "variant_name", "variant_api_id"]),
         },
-        Object { name: "card", members: Some(&["name", "api_id"]) },
-        Object { name: "app", members: Some(&["name", "api_id"]) },
-        Object { name: "sms", members: Some(&["inbound_message_body", "inbound_media_urls"]) },
+        Object { name: "card", members: MemberNames::Named(&["name", "api_id"]) },
+        Object { name: "app", members: MemberNames::Named(&["name", "api_id"]) },
+        Object {
+            name: "sms",
+            members: MemberNames::Named(&["inbound_message_body", "inbound_media_urls"]),
+        },
         Object {
             name: "whats_app",
-            members: Some(&["inbound_message_body", "inbound_media_urls"]),
+            members: MemberNames::Named(&["inbound_message_body", "inbound_media_urls"]),
         },
     ],
     blocks: None,
@@ -392,13 +402,14 @@ mod tests {
             ],
             "devices": [{ "model": "Old" }, { "model": "Phone 9", "device_id": "d", "os": "17" }],
             "subscription_groups": [
-                { "subscription_group_id": "g-1", "subscription_state": "unsubscribed" },
+                { "subscription_group_id": "7d0c6f5e-4b1a-4e0f-9a55-2f6d1c3b8a90",
+                  "subscription_state": "unsubscribed" },
             ],
         });
         let source = "{{${last_used_app_date} | date: '%Y'}} {{${most_recent_app_version}}} \
                       {{most_recently_used_device.${model}}} {{most_recently_used_device.${id}}} \
                       [{{most_recently_used_device.${platform}}}] {{subscribed_state.${email_global}}} \
-                      {{subscribed_state.${g-1}}}";
+                      {{subscribed_state.${7D0C6F5E-4B1A-4E0F-9A55-2F6D1C3B8A90}}}";
         let expected = "2025 2.0 Phone 9 d [] subscribed unsubscribed";
         assert_eq!(render(source, profile, None), expected);
         assert_eq!(render(source, json!({}), None), "    [] subscribed ");

@@ -363,10 +363,6 @@ pub fn contents(
     source: MessageSource,
     settings: &Settings,
 ) -> Result<Contents, ApiError> {
-    let no_message = |why: &str| {
-        let problem = MessageProblem { text: why.to_owned(), path: "messages".to_owned() };
-        rejected(format!("{NO_MESSAGE}: {why}"), &[problem])
-    };
     let messages = messages.ok_or_else(|| {
         no_message(match source {
             MessageSource::Schedule => {
@@ -388,6 +384,12 @@ pub fn contents(
         }),
         None => Ok((content, accepted, problems)),
     }
+}
+
+/// The error of a request without message objects.
+fn no_message(why: &str) -> ApiError {
+    let problem = MessageProblem { text: why.to_owned(), path: "messages".to_owned() };
+    rejected(format!("{NO_MESSAGE}: {why}"), &[problem])
 }
 
 /// The error of a request that is rejected for its message objects.

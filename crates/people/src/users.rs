@@ -19,6 +19,7 @@
 //! | [`tokens`] | the owners of push tokens |
 //! | [`devices`] | removal of push tokens |
 //! | [`find`], [`mentions`], [`selector`] | finding one user; the users that a request mentions; the one that it is about |
+//! | [`address`] | the spellings of an email address |
 //! | [`email_owners`] | the users who have an address, and the one that it identifies |
 //! | `opt_outs` | the email addresses of users who unsubscribed |
 //! | [`phones`] | the phone numbers of users from before an upgrade |
@@ -32,6 +33,7 @@ use uuid::Uuid;
 
 pub mod activity;
 pub mod activity_rows;
+pub mod address;
 pub mod consent;
 pub mod devices;
 pub mod email_owners;

@@ -23,7 +23,7 @@ use kit::secrets::SecretKey;
 use log::{Log, LogError};
 use objects::{ObjectError, Objects};
 use store::pools::ReservedFor;
-use store::{Store, StoreError};
+use store::{Store, StoreError, Tx, claims};
 
 /// Two for each of three statements, and as many for statements that nobody waits for any more.
 const CLAIM_CONNECTIONS: u32 = 12;
@@ -164,6 +164,12 @@ impl App {
     pub fn for_console(&self) -> Self {
         let SeparateStore { store, request_queue } = self.console.clone();
         Self(Arc::new(AppState { store, request_queue, ..AppState::clone(self) }))
+    }
+
+    /// Milliseconds since the epoch by the database's clock. All processes share it, so the wrong
+    /// clock of a machine changes neither what is stored nor what has expired.
+    pub async fn database_now(&self, tx: &mut Tx) -> Result<i64, StoreError> {
+        Ok(self.clock.moved(claims::now(tx).await?))
     }
 
     /// The same with another clock.

@@ -177,6 +177,6 @@ pub async fn position(tx: &mut Tx, id: Uuid) -> Result<Option<Position>, StoreEr
 
 /// Deletes the entries that are older than [`KEEP_DAYS`].
 pub async fn sweep(app: &App, stop: &CancellationToken) -> Result<(), StoreError> {
-    let now = app.clock.moved(app.store.now().await?);
+    let now = app.database_now(&mut app.store.snapshot().await?).await?;
     OLD.delete(&app.store, &[now - KEEP_DAYS * DAY_MS], stop).await
 }

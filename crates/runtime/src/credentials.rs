@@ -116,7 +116,7 @@ pub struct Credentials<C> {
 impl<C: Credential> Credentials<C> {
     /// `slots` limits the requests that share the look-up of a credential.
     pub fn new(slots: Arc<Semaphore>) -> Self {
-        Self { known: Cache::new(RULES), all: CachedList::new(slots), used: Mutex::default() }
+        Self { known: Cache::new(RULES), all: CachedList::new(Some(slots)), used: Mutex::default() }
     }
 
     /// The credential with the secret `presented`, if it exists and is not revoked.

@@ -40,7 +40,7 @@ struct Shared {
 
 /// The limit of one holder.
 #[derive(Clone, Copy, Debug)]
-struct Share {
+pub(crate) struct Share {
     /// A holder of other units leaves free `factor` × its units + `spare`.
     factor: usize,
     spare: usize,
@@ -49,9 +49,17 @@ struct Share {
 }
 
 impl Share {
-    /// How many units a holder of this many leaves free.
-    fn left_by(self, held: usize) -> usize {
-        held.saturating_mul(self.factor).saturating_add(self.spare)
+    /// A holder leaves as many units free as it has, at most `max_units`.
+    pub(crate) fn halves(max_units: usize) -> Self {
+        Self { factor: 1, spare: 0, max_units }
+    }
+
+    /// How many of the `free` units a holder of `held` units may take: all, if what grows is all
+    /// that it holds (`is_only`).
+    pub(crate) fn more(self, held: usize, is_only: bool, free: usize) -> usize {
+        let left = held.saturating_mul(self.factor).saturating_add(self.spare);
+        let allowed = if is_only { free } else { free.saturating_sub(left) / (self.factor + 1) };
+        allowed.min(self.max_units.saturating_sub(held))
     }
 }
 
@@ -83,12 +91,7 @@ impl State {
             return true;
         }
         let held = self.held.get(&holder).copied().unwrap_or(0);
-        let would_hold = held + more;
-        let is_allowed = would_hold <= share.max_units
-            && self
-                .free
-                .checked_sub(more)
-                .is_some_and(|free| held == own || share.left_by(would_hold) <= free);
+        let is_allowed = more <= share.more(held, held == own, self.free);
         if is_allowed {
             self.free -= more;
             *self.held.entry(holder).or_default() += more;
@@ -111,7 +114,7 @@ impl SharedMemory {
     /// A limit of this many bytes. One holder may use as many as it leaves free.
     pub fn halves(bytes: usize) -> Self {
         let units = units(bytes).max(1);
-        Self::new(units, Share { factor: 1, spare: 0, max_units: units })
+        Self::new(units, Share::halves(units))
     }
 
     /// A limit of this many bytes. One holder leaves `spare` bytes free.

@@ -20,6 +20,7 @@ pub mod api;
 pub mod contents;
 pub mod postbacks;
 pub mod queue;
+mod recipient;
 pub mod reports;
 pub mod request;
 pub mod rows;

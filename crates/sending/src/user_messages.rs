@@ -138,7 +138,7 @@ pub fn read(
     mut members: serde_json::Map<String, serde_json::Value>,
     alias: Option<&str>,
 ) -> Result<Query, ApiError> {
-    selector::rename_alias(&mut members, alias);
+    selector::rename_alias(&mut members, alias)?;
     let (user, page) = fields::read_both::<UserSelector, PageFields>(&members)?;
     user.mention()?;
     let PageFields { dispatch_id, limit, cursor } = page;
@@ -279,7 +279,7 @@ async fn list(
     let mut tx = app.request_queue.snapshot().await?;
     let user = find(&mut tx, workspace, &user).await?;
     let key = (workspace, user.service_id);
-    let found = page(&mut tx, key, dispatch, after, limit).await?;
+    let found = page(&mut tx, key, dispatch, after, limit + 1).await?;
     let why_not = match dispatch {
         Some(dispatch) => {
             let reasons = explain(&app, &mut tx, key, dispatch).await.map_err(api_error)?;
@@ -288,13 +288,12 @@ async fn list(
         None => None,
     };
     tx.commit().await?;
-    let is_full = found.len() as i64 == limit;
-    let last = found.last().filter(|_| is_full).map(UserMessage::key);
+    let (messages, next) = paging::page_of(found, limit, UserMessage::key);
     Ok(Json(UserMessagePage {
         message: SuccessText::Success,
         user,
-        messages: found.into_iter().map(MessageEntry::from).collect(),
-        next_cursor: last.as_ref().map(paging::cursor),
+        messages: messages.into_iter().map(MessageEntry::from).collect(),
+        next_cursor: next.as_ref().map(paging::cursor),
         why_not,
     }))
 }

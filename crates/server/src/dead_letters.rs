@@ -11,39 +11,63 @@ use crate::app::App;
 use content::catalogs::apply::ApplyEdits;
 use exports::intake::PlanExports;
 use gateway::ApiError;
+use gateway::idempotency::KeyedResponse;
 use kit::retry::Retry as _;
 use messages::dispatch::OrderHandler;
 use runtime::audit::Entry;
 use runtime::engine::batches::dead_letters::{self, DeadLetterError};
 use runtime::topics;
 use sending::erase;
+use store::{StoreError, Tx};
 use tracking::apply::Ingest;
 use web_console::app::RetryDeadLetter;
 
 /// Applies a dead letter, and removes it in the same transaction, which also writes the entry of
-/// the audit log.
-pub async fn retry(app: &App, id: Uuid, entry: &Entry) -> Result<(), DeadLetterError> {
+/// the audit log, and stores the response to a request with a key.
+pub async fn retry(
+    app: &App,
+    id: Uuid,
+    entry: &Entry,
+    response: Option<&KeyedResponse>,
+) -> Result<(), DeadLetterError> {
     let store = &app.store;
+    let store_response = async |tx: &mut Tx| -> Result<(), StoreError> {
+        match response {
+            Some(response) => response.store(tx).await,
+            None => Ok(()),
+        }
+    };
     match dead_letters::topic(store, id).await? {
         topics::TRACKING => {
             let ingest = Ingest::new(app).with_hooks(erase::HOOKS);
-            dead_letters::retry(store, &ingest, id, entry).await
+            dead_letters::retry(store, &ingest, id, entry, &store_response).await
         }
-        topics::CATALOGS => dead_letters::retry(store, &ApplyEdits::new(app), id, entry).await,
-        topics::MESSAGES => dead_letters::retry(store, &OrderHandler, id, entry).await,
-        _ => dead_letters::retry(store, &PlanExports, id, entry).await,
+        topics::CATALOGS => {
+            let apply = ApplyEdits::new(app);
+            dead_letters::retry(store, &apply, id, entry, &store_response).await
+        }
+        topics::MESSAGES => {
+            dead_letters::retry(store, &OrderHandler, id, entry, &store_response).await
+        }
+        _ => dead_letters::retry(store, &PlanExports, id, entry, &store_response).await,
     }
 }
 
 /// [`retry`] for a request: it waits for a turn of the workspace. A dead letter that fails again is
 /// a conflict.
-async fn retry_in_turn(app: App, workspace: i32, id: Uuid, entry: Entry) -> Result<(), ApiError> {
+async fn retry_in_turn(
+    app: App,
+    workspace: i32,
+    id: Uuid,
+    entry: Entry,
+    response: Option<KeyedResponse>,
+) -> Result<(), ApiError> {
     let turn = app.dead_letter_turns.wait(workspace).await?;
     // On a thread of its own: it holds its turn to the end, even if the client leaves.
     let (runtime, span) = (Handle::current(), tracing::Span::current());
     let work = move || {
         let _turn = turn;
-        span.in_scope(|| runtime.block_on(retry(&app, id, &entry)))
+        span.in_scope(|| runtime.block_on(retry(&app, id, &entry, response.as_ref())))
     };
     let retried = tokio::task::spawn_blocking(work).await;
     let retried =
@@ -59,7 +83,7 @@ impl RetryDeadLetter for App {
         id: Uuid,
         entry: Entry,
     ) -> BoxFuture<'static, Result<(), ApiError>> {
-        retry_in_turn(self.clone(), workspace, id, entry).boxed()
+        retry_in_turn(self.clone(), workspace, id, entry, None).boxed()
     }
 }
 

@@ -210,11 +210,13 @@ impl<'s> Parser<'s> {
             } else {
                 return Ok(Expression::Path(Path { root, steps }));
             }
-            if let ([Step::Member(name)], Some(object)) = (&steps[..], object)
-                && self.is_first(at)
-                && let Some(text) = self.known.unknown_member(object, name)
-            {
-                self.note(at, text);
+            if let ([Step::Member(name)], Some(object)) = (&mut steps[..], object) {
+                if self.is_first(at)
+                    && let Some(text) = self.known.unknown_member(object, name)
+                {
+                    self.note(at, text);
+                }
+                *name = self.known.member(object, name).into();
             }
         }
     }

@@ -49,7 +49,7 @@ use std::sync::Arc;
 pub use budget::{MAX_CREATED, MAX_EXTRAS, MAX_OUTPUT, MAX_STEPS, MAX_TIME, RenderBudget};
 use kit::json::{Tree, TreeObject};
 use lex::SyntaxError;
-pub use names::{Names, Object, Source, Sources};
+pub use names::{MemberNames, Names, Object, Source, Sources};
 use node::{Node, Program};
 pub use parse::{MAX_BLOCK_BYTES, MAX_BLOCKS, MAX_NESTING, MAX_SOURCE};
 pub use request::{Answer, ContentRequest, MAX_ITEMS, Request};
@@ -152,6 +152,12 @@ impl Template {
     /// name that neither the template nor its data defines, which renders as an empty text.
     pub fn mistake(&self) -> Option<&TemplateError> {
         self.mistake.as_ref()
+    }
+
+    /// Whether the template names a catalog, a selection, an address or a credential that
+    /// [`Sources`] does not allow. This is also a mistake, but may not be the first one.
+    pub fn has_unknown_source(&self) -> bool {
+        self.program.has_unknown_source
     }
 
     /// Bytes of the content blocks in it; a block that is used twice counts twice.

@@ -1,5 +1,6 @@
 //! The names that templates can use in addition to their own.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -49,8 +50,16 @@ pub enum Source<'s> {
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'n> {
     pub name: &'n str,
-    /// The names of its fields; if absent, any name is allowed.
-    pub members: Option<&'n [&'n str]>,
+    pub members: MemberNames<'n>,
+}
+
+/// The names of an object's fields.
+#[derive(Clone, Copy, Debug)]
+pub enum MemberNames<'n> {
+    Any,
+    /// Any; returns the spelling in the data.
+    Spelled(fn(&str) -> Cow<'_, str>),
+    Named(&'n [&'n str]),
 }
 
 /// Maximum characters of a name in an error message.
@@ -78,9 +87,17 @@ impl<'n> Names<'n> {
         Some(unknown(&format!("${{{}}}", beginning(name, MAX_SHOWN)), near))
     }
 
+    /// The name in the data of an object's field.
+    pub(super) fn member<'a>(&self, object: &str, name: &'a str) -> Cow<'a, str> {
+        match self.object(object) {
+            Some(Object { members: MemberNames::Spelled(spelled), .. }) => spelled(name),
+            _ => name.into(),
+        }
+    }
+
     /// What is wrong with a field of an object.
     pub(super) fn unknown_member(&self, object: &str, name: &str) -> Option<String> {
-        let members = self.object(object)?.members?;
+        let MemberNames::Named(members) = self.object(object)?.members else { return None };
         if members.contains(&name) {
             return None;
         }

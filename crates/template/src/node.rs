@@ -18,6 +18,8 @@ pub(super) struct Program {
     pub text: usize,
     /// Bytes of the content blocks in the template.
     pub blocks: usize,
+    /// Whether it names a source that it cannot use.
+    pub has_unknown_source: bool,
 }
 
 #[derive(Debug)]

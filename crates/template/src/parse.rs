@@ -44,6 +44,7 @@ pub(super) fn parse(
         text: 0,
         within: Vec::new(),
         blocks: 0,
+        has_unknown_source: false,
     };
     let (nodes, _) = parser.nodes("", &[])?;
     parser.check_names();
@@ -60,6 +61,7 @@ pub(super) fn parse(
         resumes: parser.resumes.len(),
         text: parser.text,
         blocks: parser.blocks,
+        has_unknown_source: parser.has_unknown_source,
     };
     Ok((program, parser.mistake))
 }
@@ -82,6 +84,7 @@ pub(super) struct Parser<'s> {
     within: Vec<Block<'s>>,
     /// Bytes of all content blocks.
     blocks: usize,
+    pub has_unknown_source: bool,
 }
 
 /// A content block where it is used.

@@ -239,6 +239,7 @@ impl<'s> Parser<'s> {
     /// Records a mistake if the template cannot use the source.
     fn check_source(&mut self, at: usize, source: Source<'_>) {
         if let Some(Err(text)) = self.known.sources.map(|sources| sources.check(source)) {
+            self.has_unknown_source = true;
             self.note(at, text);
         }
     }

@@ -66,9 +66,9 @@ const NAMES: Names<'static> = Names {
     ],
     alias: Some(("crm_id", "service_id")),
     objects: &[
-        Object { name: "custom_attribute", members: None },
-        Object { name: "event_properties", members: None },
-        Object { name: "campaign", members: Some(&["name", "api_id"]) },
+        Object { name: "custom_attribute", members: MemberNames::Any },
+        Object { name: "event_properties", members: MemberNames::Any },
+        Object { name: "campaign", members: MemberNames::Named(&["name", "api_id"]) },
     ],
     blocks: None,
     sources: None,

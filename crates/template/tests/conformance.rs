@@ -15,7 +15,7 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use template::{Data, Names, Object, Template, View};
+use template::{Data, MemberNames, Names, Object, Template, View};
 
 /// 2026-11-21T08:05:07.250Z.
 const NOW: i64 = 1_795_248_307_250;
@@ -78,7 +78,7 @@ impl Data for Ordered {
 /// The output of a template; none if it is rejected.
 fn render(source: &str, data: &Ordered, allows_mistakes: bool) -> Option<String> {
     let names = data.members().iter().map(|(name, _)| name.as_str());
-    let objects: Vec<_> = names.map(|name| Object { name, members: None }).collect();
+    let objects: Vec<_> = names.map(|name| Object { name, members: MemberNames::Any }).collect();
     let template =
         Template::parse(source, &Names { objects: &objects, ..Names::default() }).ok()?;
     let is_refused = template.mistake().is_some() && !allows_mistakes;

@@ -106,13 +106,17 @@ impl<'a> Changes<'_, 'a> {
     }
 
     fn custom(&mut self, name: Cow<'a, str>, value: &'a RawValue) {
-        let read = check::attribute_name(&name).and_then(|()| custom_value(value.get()));
+        let read = check::attribute_name(&name).and_then(|()| custom_changes(value.get()));
         let read = read.and_then(|read| {
             let is_new = self.names.insert(name.clone());
             if is_new { Ok(read) } else { Err("duplicate field".to_owned()) }
         });
         match read {
-            Ok((change, value)) => self.entries(change).0.push((name, value)),
+            Ok(changes) => {
+                for (change, value) in changes {
+                    self.entries(change).0.push((name.clone(), value));
+                }
+            }
             Err(why) => {
                 self.reader.reject_at(CUSTOM, format_args!("{CUSTOM}.{}", ShortName(&name)), why);
             }
@@ -129,16 +133,41 @@ impl<'a> Changes<'_, 'a> {
     }
 }
 
-fn custom_value(json: &str) -> Checked<(Change, Json<'_>)> {
+/// The changes of a custom attribute, in the stored form.
+fn custom_changes(json: &str) -> Checked<Vec<(Change, Json<'_>)>> {
     json::check(json)?;
-    let (change, value) = change(json)?;
-    let value = match operators::resolved(value)? {
-        Cow::Borrowed(value) => json::compacted(value),
-        Cow::Owned(value) => Cow::Owned(json::compacted(&value).into_owned()),
-    };
-    Ok((change, Json::compact(value)?))
+    let mut changes = Vec::new();
+    for (change, value) in requested(json)? {
+        changes.push((change, stored(value)?));
+    }
+    // Then their order has no effect: a worker plans both before it applies them.
+    if let [(Change::Add, added), (Change::Remove, removed)] = changes.as_mut_slice() {
+        *added = without(added, removed)?;
+    }
+    Ok(changes)
 }
 
+fn stored(value: &str) -> Checked<Json<'_>> {
+    Json::compact(match operators::resolved(value)? {
+        Cow::Borrowed(value) => json::compacted(value),
+        Cow::Owned(value) => Cow::Owned(json::compacted(&value).into_owned()),
+    })
+}
+
+/// The elements to add, without those to remove.
+fn without(added: &Json<'_>, removed: &Json<'_>) -> Checked<Json<'static>> {
+    let removed: Vec<&RawValue> = json::parse(removed.get())?;
+    let removed: HashSet<Cow<'_, str>> =
+        removed.into_iter().map(|element| json::canonical(element.get())).collect();
+    let added: Vec<&RawValue> = json::parse(added.get())?;
+    let added = added.into_iter().map(RawValue::get);
+    let left: Vec<&str> =
+        added.filter(|element| !removed.contains(&*json::canonical(element))).collect();
+    Json::compact(Cow::Owned(format!("[{}]", left.join(","))))
+}
+
+/// In the order in which [`requested`] returns them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
     Set,
     Inc,
@@ -146,31 +175,36 @@ enum Change {
     Remove,
 }
 
-/// The change that a custom attribute requests. An object with the single field `inc`, `add`,
-/// `$add` or `remove` changes the stored value; anything else is the new value.
-fn change(json: &str) -> Checked<(Change, &str)> {
+/// The changes that a custom attribute requests. An object with only `inc`, or with `add` (or
+/// `$add`), `remove` or both, changes the stored value; anything else is the new value.
+fn requested(json: &str) -> Checked<Vec<(Change, &str)>> {
     if !json.starts_with('{') {
-        return Ok((Change::Set, json));
+        return Ok(vec![(Change::Set, json)]);
     }
     const CHANGES: [&str; 4] = ["inc", "add", "$add", "remove"];
     // The JSON is valid, so this error means that it has more fields than there are kinds of
     // changes.
     let Ok(JsonFields(members)) = json::fields(json, CHANGES.len()) else {
-        return Ok((Change::Set, json));
+        return Ok(vec![(Change::Set, json)]);
     };
     if members.is_empty() || !members.iter().all(|(name, _)| CHANGES.contains(&name.as_ref())) {
-        return Ok((Change::Set, json));
+        return Ok(vec![(Change::Set, json)]);
     }
-    let [(name, value)] = members.as_slice() else {
-        return Err("expected one of inc, add, $add and remove".to_owned());
-    };
-    let (change, first_characters, expected) = match name.as_ref() {
-        "inc" => (Change::Inc, "-0123456789", "a number"),
-        "add" | "$add" => (Change::Add, "[", "an array"),
-        _ => (Change::Remove, "[", "an array"),
-    };
-    if !value.get().starts_with(|first| first_characters.contains(first)) {
-        return Err(format!("{name}: expected {expected}"));
+    let mut changes = Vec::with_capacity(members.len());
+    for (name, value) in members {
+        let (change, first_characters, expected) = match name.as_ref() {
+            "inc" => (Change::Inc, "-0123456789", "a number"),
+            "add" | "$add" => (Change::Add, "[", "an array"),
+            _ => (Change::Remove, "[", "an array"),
+        };
+        if !value.get().starts_with(|first| first_characters.contains(first)) {
+            return Err(format!("{name}: expected {expected}"));
+        }
+        changes.push((change, value.get()));
     }
-    Ok((change, value.get()))
+    changes.sort_unstable_by_key(|(change, _)| *change);
+    match changes.as_slice() {
+        [_] | [(Change::Add, _), (Change::Remove, _)] => Ok(changes),
+        _ => Err("expected one of inc, add, $add and remove, or add and remove".to_owned()),
+    }
 }

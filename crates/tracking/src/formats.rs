@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::limits::{IDENTIFIERS, MAX_NESTED_BYTES, MAX_OBJECTS, READ_ONLY, RESERVED_ON_PURCHASES};
 use super::values::MAX_QUANTITY;
 use gateway::formats::{CONTROLS, Identifier, NO_NUL, Time, UserAlias, first_of};
+use kit::json::MAX_LEVELS;
 use kit::money;
 use kit::money::{LIMIT, MILLION};
 use kit::words::{MAX_LABEL, MAX_LOCAL};
@@ -87,19 +88,27 @@ fn or_null(schema: Value) -> Value {
     json!({ "anyOf": [schema, { "type": "null" }] })
 }
 
-/// Any JSON value. Strings in it must not contain NUL characters or unpaired surrogates, numbers
-/// must fit in a double, and nesting must not exceed 127 levels.
+// Described by its schema, which has the maximum of levels.
 #[derive(JsonSchema)]
 struct Json(#[schemars(schema_with = "json")] ());
 
 fn json(generator: &mut SchemaGenerator) -> Schema {
     let inside = generator.subschema_for::<Json>();
-    schemars::json_schema!({ "anyOf": [
-        { "type": ["null", "boolean", "number"] },
-        { "type": "string", "pattern": NO_NUL },
-        { "type": "array", "items": inside },
-        { "type": "object", "propertyNames": { "pattern": NO_NUL }, "additionalProperties": inside },
-    ] })
+    schemars::json_schema!({
+        "description": format!(
+            "Any JSON value. Strings in it must not contain NUL characters or unpaired surrogates, \
+             numbers must fit in a double, and nesting must not exceed {MAX_LEVELS} levels.",
+        ),
+        "anyOf": [
+            { "type": ["null", "boolean", "number"] },
+            { "type": "string", "pattern": NO_NUL },
+            { "type": "array", "items": inside },
+            {
+                "type": "object", "propertyNames": { "pattern": NO_NUL },
+                "additionalProperties": inside,
+            },
+        ],
+    })
 }
 
 /// Attributes of a user. Known names are fields of the profile; all others are custom attributes.
@@ -244,10 +253,11 @@ fn field_schema(field: Field, generator: &mut SchemaGenerator) -> Option<Value> 
     })
 }
 
-/// Any JSON, stored unchanged; null removes the attribute. An object with the single field `inc`,
-/// `add` (or `$add`) or `remove` changes the stored value instead: it adds a number, adds elements
-/// to an array, or removes elements. Within a value, an object with the single field `$time` stands
-/// for that time. `$remove`, `$update` and other operators on arrays of objects are rejected.
+/// Any JSON, stored unchanged; null removes the attribute. An object with only `inc`, `add` (or
+/// `$add`) or `remove` changes the stored value instead: it adds a number, adds elements to an
+/// array, or removes elements. `add` and `remove` can be together. Within a value, an object with
+/// the single field `$time` stands for that time. `$remove`, `$update` and other operators on
+/// arrays of objects are rejected.
 #[derive(JsonSchema)]
 struct CustomAttribute(#[schemars(schema_with = "custom_attribute")] ());
 
@@ -260,7 +270,13 @@ fn custom_attribute(generator: &mut SchemaGenerator) -> Schema {
             "propertyNames": { "enum": ["inc", "add", "$add", "remove"] },
         },
         "then": {
-            "maxProperties": 1,
+            "anyOf": [
+                { "maxProperties": 1 },
+                {
+                    "required": ["remove"], "maxProperties": 2,
+                    "propertyNames": { "enum": ["add", "$add", "remove"] },
+                },
+            ],
             "properties": {
                 "inc": { "type": "number" }, "add": elements, "$add": elements,
                 "remove": elements,
@@ -404,4 +420,16 @@ fn properties(reserved: &[&str], generator: &mut SchemaGenerator) -> Value {
             { "type": "object", "propertyNames": { "pattern": NO_NUL }, "additionalProperties": json },
         ] },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_states_the_maximum_of_levels() {
+        let schema = schemars::schema_for!(Json);
+        let about = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        assert!(about.contains(&format!("{MAX_LEVELS} levels")), "{about}");
+    }
 }

@@ -4,11 +4,13 @@
 
 mod external_ids;
 
+use std::borrow::Cow;
+
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{Method, StatusCode};
 use axum::routing::post;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -24,7 +26,7 @@ use gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields,
 };
 use messages::app::App;
-use people::users::identifier;
+use people::users::{identifier, selector};
 use runtime::audit::Change;
 
 const TAG: Tag = Tag {
@@ -92,11 +94,7 @@ async fn change<B: Body>(
         Begun::Turn(turn) => turn,
     };
     let mut members = turn.in_place(JsonText::object)?;
-    if let Some(alias) = &caller.workspace.aliases.service_id
-        && let Some(ids) = members.remove(&format!("{alias}s"))
-    {
-        members.insert(SERVICE_IDS.to_owned(), ids);
-    }
+    selector::rename_alias(&mut members, caller.workspace.aliases.service_id.as_deref())?;
     let (answer, changes) =
         fields::read::<B>(&members)?.changes().map_err(ApiError::invalid_field)?;
     drop(members);
@@ -134,15 +132,13 @@ fn by_alias(alias: formats::UserAlias) -> identifier::Identifier<'static> {
 
 // Deleting -------------------------------------------------------------------------------
 
-/// The workspace's alias of `service_id`, with an `s` appended, is also accepted.
-const SERVICE_IDS: &str = "service_ids";
-
 /// Users to delete: at most 50 in total.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "DeleteUsersRequest")]
 struct DeleteUsers {
     external_ids: Option<List<Identifier, 0, MAX>>,
     user_aliases: Option<List<formats::UserAlias, 0, MAX>>,
+    /// The `service_id` of a merged user identifies the user who was kept.
     service_ids: Option<List<Uuid, 0, MAX>>,
 }
 
@@ -176,7 +172,7 @@ impl Body for DeleteUsers {
         let all: Vec<_> = ids.chain(aliases).chain(service_ids).map(erase).collect();
         if !(1..=MAX).contains(&all.len()) {
             return Err(format!(
-                "external_ids, user_aliases and {SERVICE_IDS} must have 1 to {MAX} users in total"
+                "external_ids, user_aliases and service_ids must have 1 to {MAX} users in total"
             ));
         }
         Ok((Deleted { deleted: all.len(), message: SuccessText::Success }, all))
@@ -211,12 +207,60 @@ struct AliasToIdentify {
     user_alias: formats::UserAlias,
 }
 
-/// A user who is identified by email. If several users without an external id have the email, the
-/// one that was updated last gets the external id.
+/// A user who is identified by email.
 #[derive(Deserialize, JsonSchema)]
 struct EmailToIdentify {
     external_id: Identifier,
     email: Email,
+    /// What happens if several users without an external id have the email. With
+    /// `["unidentified"]`, no user is changed. With `["unidentified", "most_recently_updated"]`,
+    /// which is the default, the user who was updated last gets the external id.
+    prioritization: Option<Prioritization>,
+}
+
+/// Which of several users without an external id gets one.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Vec<String>")]
+enum Prioritization {
+    OnlyMatch,
+    UpdatedLast,
+}
+
+const UNIDENTIFIED: &str = "unidentified";
+const UPDATED_LAST: &str = "most_recently_updated";
+
+impl TryFrom<Vec<String>> for Prioritization {
+    type Error = String;
+
+    fn try_from(names: Vec<String>) -> Result<Self, String> {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        match names.as_slice() {
+            [UNIDENTIFIED] => Ok(Self::OnlyMatch),
+            [UNIDENTIFIED, UPDATED_LAST] => Ok(Self::UpdatedLast),
+            _ => Err(format!(
+                "must be [\"{UNIDENTIFIED}\"] or [\"{UNIDENTIFIED}\", \"{UPDATED_LAST}\"]"
+            )),
+        }
+    }
+}
+
+impl JsonSchema for Prioritization {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Prioritization".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "array",
+            "items": { "type": "string", "enum": [UNIDENTIFIED, UPDATED_LAST] },
+            "minItems": 1, "maxItems": 2, "uniqueItems": true,
+            "not": { "enum": [[UPDATED_LAST], [UPDATED_LAST, UNIDENTIFIED]] },
+        })
+    }
 }
 
 /// An email address.
@@ -265,14 +309,16 @@ impl Body for IdentifyUsers {
 
     fn changes(self) -> Result<(Processed, Vec<Identity<'static>>), String> {
         let aliases = self.aliases_to_identify.unwrap_or_default().0.into_iter();
-        let aliases = aliases.map(|entry| (by_alias(entry.user_alias), entry.external_id));
+        let identify =
+            |user, Identifier(id)| Identity::new(user, IdentityChange::Identify(id.into()));
+        let aliases = aliases.map(|entry| identify(by_alias(entry.user_alias), entry.external_id));
         let emails = self.emails_to_identify.unwrap_or_default().0.into_iter();
-        let emails = emails
-            .map(|entry| (identifier::Identifier::Email(entry.email.0.into()), entry.external_id));
-        let all: Vec<_> = aliases
-            .chain(emails)
-            .map(|(user, id)| Identity::new(user, IdentityChange::Identify(id.0.into())))
-            .collect();
+        let emails = emails.map(|entry| {
+            let user = identifier::Identifier::Email(entry.email.0.into());
+            let needs_one_match = entry.prioritization == Some(Prioritization::OnlyMatch);
+            Identity { needs_one_match, ..identify(user, entry.external_id) }
+        });
+        let all: Vec<_> = aliases.chain(emails).collect();
         if !(1..=MAX).contains(&all.len()) {
             return Err(format!(
                 "aliases_to_identify and emails_to_identify must have 1 to {MAX} users in total"

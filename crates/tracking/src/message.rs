@@ -119,7 +119,8 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Changes of a user's profile. Each name occurs only once in all of its fields together.
+/// Changes of a user's profile. Each name occurs only once in all of its fields together, except
+/// that it can be in both `add` and `remove`, which then have no element in common.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attributes<'a> {
     #[serde(borrow)]
@@ -157,11 +158,15 @@ pub struct Identity<'a> {
     /// Whether this is the copy for the partition of the other user.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_second: bool,
+    /// Whether nothing changes if `user` identifies several users. Workers of earlier versions
+    /// choose one of them.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub needs_one_match: bool,
 }
 
 impl<'a> Identity<'a> {
     pub fn new(user: Identifier<'a>, change: IdentityChange<'a>) -> Self {
-        Self { user, change, is_second: false }
+        Self { user, change, is_second: false, needs_one_match: false }
     }
 
     /// The other user that the change names.

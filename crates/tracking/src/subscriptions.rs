@@ -196,8 +196,7 @@ async fn status(
         status.insert(id, group_state(user, &group));
     }
     for email in emails {
-        let address = email.to_lowercase();
-        let owners = email_owners::find(&mut tx, workspace, &[&address], |_| true).await?;
+        let owners = email_owners::find(&mut tx, workspace, &[&email], |_| true).await?;
         let owner: Vec<Uuid> = owners.into_values().map(|owner| owner.service_id).collect();
         let owner = rows::find_users(&mut tx, workspace, &owner, For::Reading).await?.pop();
         status.insert(email, group_state(owner.as_ref(), &group));
@@ -452,8 +451,7 @@ async fn email(
     let (mut objects, mut has_placeholder) = (Vec::new(), false);
     let mut tx = app.request_queue.snapshot().await?;
     for email in emails {
-        let (workspace, address) = (caller.workspace.id, email.to_lowercase());
-        let by_email = by_email(email)?;
+        let by_email = by_email(email.clone())?;
         let mut identifiers: Vec<identifier::Identifier<'static>> = Vec::new();
         let visit = |user: StoredUser| {
             identifiers.push(match user.external_id {
@@ -465,7 +463,8 @@ async fn email(
             }
             ControlFlow::Continue(())
         };
-        email_owners::for_each_holder(&mut tx, workspace, &[&address], visit).await?;
+        let workspace = caller.workspace.id;
+        email_owners::for_each_holder(&mut tx, workspace, &[&email], visit).await?;
         if identifiers.len() > MAX_NAMED {
             identifiers.clear();
             has_placeholder = true;

@@ -15,7 +15,7 @@ use crate::dispatches::api::recipients::{Recipient, Request, page};
 use crate::dispatches::api::send as sending;
 use crate::dispatches::{self, DispatchSummary, RecipientPosition, SendToRecipients};
 use crate::gateway::ApiError;
-use crate::gateway::idempotency::{Received, StoredResponse};
+use crate::gateway::idempotency::{self, Received, StoredResponse};
 use crate::messages::dispatch::{self, OutcomeFilter, State};
 use crate::messages::order::{Kind, Order};
 use crate::messages::request::MessageProblem;
@@ -120,7 +120,8 @@ pub async fn send(app: &App, arguments: Send) -> CommandResult {
     let key = key.transpose().map_err(message)?;
     // Before all checks: a request that was valid for the first response may be invalid now.
     if let Some(key) = &key {
-        let first = sending::first_response(app, key, body.as_bytes()).await.map_err(message)?;
+        let first = idempotency::first_response(app, key, body.as_bytes()).await;
+        let first = first.map_err(message)?;
         if let Some(first) = first {
             let sent = Sent::read(&first)?;
             let repeat = format!("repeats a request: {} was sent, nothing is sent again", sent.id);

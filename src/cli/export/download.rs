@@ -193,8 +193,8 @@ impl Task<'_> {
         }
     }
 
-    /// Downloads manifest, checksums and signature. False: there is no manifest, such as for an
-    /// export that a worker of an earlier release completed.
+    /// Downloads manifest, checksums and signature. Returns whether there is a manifest: an export
+    /// that a worker of an earlier release completed has none.
     async fn fetch_proofs(&self, folder: &Path) -> CommandResult<bool> {
         let address = Url::parse(self.url).ok().and_then(ExportAddress::new);
         let address = address.ok_or("the API's url is not the url of an export")?;

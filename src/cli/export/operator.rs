@@ -89,8 +89,8 @@ fn audiences() -> impl TypedValueParser<Value = AudienceKind> {
 }
 
 pub async fn list(app: &App, arguments: List, json: bool) -> CommandResult {
-    let now = app.clock.now_ms();
     let mut tx = app.store.snapshot().await?;
+    let now = app.database_now(&mut tx).await?;
     let workspace = find_named(&mut tx, arguments.workspace.as_deref()).await?;
     let before = match &arguments.after {
         Some(prefix) => {
@@ -151,7 +151,8 @@ pub async fn status(app: &App, prefix: &str, json: bool) -> CommandResult {
     if json {
         println!("{}", serde_json::to_string(&export)?);
     } else {
-        print!("{}", details(&export, app.clock.now_ms())?);
+        let now = app.database_now(&mut tx).await?;
+        print!("{}", details(&export, now)?);
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::herd::Herd;
+use crate::support::console::{self, Browser};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::http_proxy::{ChooseFault, HttpProxy, NO_FAULT, ProxyFault};
 use crate::support::process::free_port;
@@ -80,6 +81,43 @@ async fn a_gateway_with_a_wrong_clock_accepts_schedules() {
         let answer = api.post("/messages/schedule/create", &body).await;
         assert_eq!(answer.status, status, "a clock that is off by {hours} h: {answer:?}");
     }
+    herd.terminate("gateway").await;
+}
+
+/// By the database's clock somebody is signed in, a download is valid, and a time is long ago.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_console_of_a_gateway_with_a_wrong_clock_offers_the_downloads_that_are_valid() {
+    let fleet = Fleet::prepare(Backend::Fleet(0), &console::settings(), |_| {}).await;
+    let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
+    fleet.import("acme", &[user_records::simple(1, 1)]).await;
+    let (mut clocks, mut herd) = (Clocks::build(fleet.directory()), Herd::new(&fleet));
+    herd.add("gateway", &["gateway"], &clocks.variables("gateway"));
+    herd.add("worker", &["worker"], &[]);
+    herd.all_ready().await;
+    let expired = api.export_all().await.prefix;
+    api.done(&expired).await;
+    let expire = "UPDATE export_jobs SET expires_at = finished_at";
+    assert_eq!(stores::execute(&fleet.database_url(), expire).await, 1);
+    let valid = api.export_all().await.prefix;
+    api.done(&valid).await;
+    let browser = Browser::signed_in(&fleet, "ana", "admin").await;
+    for hours in [-26, 26] {
+        clocks.set("gateway", hours * 3_600);
+        for (prefix, is_valid) in [(&valid, true), (&expired, false)] {
+            let address = format!("/w/acme/exports/{prefix}");
+            let download = format!("{address}/download");
+            let page = browser.get(&address).await;
+            assert_eq!(page.status, 200, "{hours} h: {page:?}");
+            assert_eq!(page.text.contains(&download), is_valid, "{hours} h: {}", page.text);
+            let status = browser.get(&download).await.status;
+            assert_eq!(status.as_u16(), if is_valid { 303 } else { 409 }, "{hours} h");
+        }
+        let list = browser.get("/w/acme/exports").await;
+        assert_eq!(list.status, 200, "{hours} h: {list:?}");
+        assert!(list.text.contains(&valid), "{hours} h: {}", list.text);
+        assert!(!list.text.contains("1 day"), "{hours} h: {}", list.text);
+    }
+    herd.terminate("worker").await;
     herd.terminate("gateway").await;
 }
 

@@ -60,6 +60,45 @@ async fn aliases_are_added_renamed_and_identified() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_prioritization_is_respected_or_rejected() {
+    let world = World::start(&[]).await;
+    let identify = |id: &str, prioritization: Value| {
+        json!({ "emails_to_identify": [{
+            "external_id": id, "email": "ann@example.com", "prioritization": prioritization,
+        }] })
+    };
+    for wrong in [
+        json!([]),
+        json!(["identified"]),
+        json!(["most_recently_updated"]),
+        json!(["most_recently_updated", "unidentified"]),
+        json!(["unidentified", "least_recently_updated"]),
+        json!(["unidentified", "unidentified"]),
+        json!("unidentified"),
+        json!([1]),
+    ] {
+        world.refused("/users/identify", identify("ann", wrong), 400, "invalid-field").await;
+    }
+    let new = json!({ "user_aliases": [
+        { "alias_name": "a", "alias_label": "crm" }, { "alias_name": "b", "alias_label": "crm" },
+    ] });
+    world.done("/users/alias/new", new).await;
+    world.fleet.applied().await;
+    for name in ["a", "b"] {
+        world.track(json!([{ "user_alias": alias(name), "email": "ann@example.com" }])).await;
+        world.fleet.applied().await;
+    }
+    world.done("/users/identify", identify("ann", json!(["unidentified"]))).await;
+    assert_eq!(world.user("ann").await, Value::Null);
+    let last = json!(["unidentified", "most_recently_updated"]);
+    world.done("/users/identify", identify("ann", last)).await;
+    assert_eq!(aliases(&world.user("ann").await), ["b"]);
+    world.done("/users/identify", identify("bob", json!(["unidentified"]))).await;
+    assert_eq!(aliases(&world.user("bob").await), ["a"]);
+    world.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn merged_users_have_the_activity_of_both() {
     let world = World::start(&[]).await;
     let purchase = |user: &str, quantity: u8| {

@@ -75,6 +75,43 @@ async fn an_email_status_applies_after_earlier_tracking() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn states_hold_in_all_spellings_of_an_address_and_of_a_group() {
+    // The relay reports the second one.
+    const STORED: &str = "ann@bücher.example";
+    const REPORTED: &str = "ann@xn--bcher-kva.example";
+    let world = World::start(&[]).await;
+    let upper = GROUP.to_uppercase();
+    let state_in = |group: &str, state: &str| {
+        let state = json!({ "subscription_group_id": group, "subscription_state": state });
+        json!([state])
+    };
+    world
+        .track(json!([
+            { "external_id": "bob", "email": REPORTED },
+            { "external_id": "ann", "email": STORED },
+        ]))
+        .await;
+    world.fleet.applied().await;
+    let body = json!({ "email": REPORTED, "subscription_state": "unsubscribed" });
+    world.done("/email/status", body).await;
+    for id in ["ann", "bob"] {
+        assert_eq!(world.user(id).await["email_subscribe"], "unsubscribed", "{id}");
+    }
+    let set = json!({
+        "subscription_group_id": GROUP, "subscription_state": "subscribed", "external_id": "ann",
+    });
+    world.done("/subscription/status/set", set).await;
+    let groups = state_in(&upper, "unsubscribed");
+    world.track(json!([{ "external_id": "ann", "subscription_groups": groups }])).await;
+    let ann = world.user("ann").await;
+    assert_eq!(ann["subscription_groups"], state_in(GROUP, "unsubscribed"));
+    let query = format!("subscription_group_id={upper}&email={REPORTED}");
+    let answer = world.api.get(&format!("/subscription/status/get?{query}")).await;
+    assert_eq!(answer.body["status"], json!({ REPORTED: "Unsubscribed" }), "{answer:?}");
+    world.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_email_status_can_be_repeated_when_more_users_have_the_address() {
     let world = World::start(&[]).await;
     let user = |id: &str| json!([{ "external_id": id, "email": "a@example.com" }]);

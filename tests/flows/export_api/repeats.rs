@@ -129,14 +129,20 @@ async fn a_cancelled_export_is_repeated_once_for_each_key() {
     let second = repeat(&acme, &former, "once").await;
     assert_eq!((second.status, &second.body), (first.status, &first.body));
     assert_eq!(repeat(&of_segments, &former, "once").await.status, 404, "also of a stored one");
-    // The key is of one export.
-    let other = repeat(&acme, &prefix, "once").await;
-    assert_eq!((other.status.as_u16(), listed(&acme, "").await.len()), (422, 2), "{other:?}");
+    let path = format!("/users/export/{former}/repeat");
+    let with_body = acme.request(Method::POST, &path).header("idempotency-key", "once");
+    let other_body = answer(with_body.json(&json!({}))).await;
+    assert_eq!((other_body.status.as_u16(), &other_body.body["code"]), (422, &json!("key-reused")));
+    // The key is of one export: for another one it is new.
+    let early = repeat(&acme, &prefix, "once").await;
+    assert_eq!((early.status.as_u16(), listed(&acme, "").await.len()), (409, 2), "{early:?}");
     assert_eq!(listed(&acme, "?state=cancelled").await, [former.as_str()]);
     fleet.resume("worker-1");
     let done = acme.done(&prefix).await;
     assert_eq!((&done["users"]["done"], &done["files"]["done"]), (&json!(3), &json!(2)), "{done}");
     assert_eq!(downloaded(&acme, &first.body["url"]).await, ["ann", "bob", "cid"]);
+    let third = prefix_of(&repeat(&acme, &prefix, "once").await);
+    assert_eq!(listed(&acme, "").await, [&*third, &*prefix, &*former]);
     fleet.close().await;
 }
 

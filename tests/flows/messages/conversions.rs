@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::sending::{CANVAS, CREATE, Sending, from_now, message};
+use super::sending::{CANVAS, CREATE, Sending, campaign, from_now, message};
 use crate::support::fleet::Backend;
 
 impl Sending {
@@ -79,6 +79,33 @@ async fn count_within_the_window(backend: Backend) {
     let shown: Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(shown["purchases"][0]["count"], 6, "{shown}");
     sending.fleet.close().await;
+}
+
+async fn messages_to_merged_users_begin_windows(backend: Backend) {
+    let sending = Sending::start(backend, &[], |receiver| {
+        let mut campaigns = campaign(&message(receiver, "hello"));
+        campaigns[0]["conversion_window"] = "60m".into();
+        vec![("campaigns", campaigns)]
+    })
+    .await;
+    sending.import(&[("ann", None), ("bob", None)]).await;
+    sending.trigger(&json!([{ "external_user_id": "bob" }])).await;
+    sending.at_rest(1).await;
+    sending.bought("ann", 1, 0).await;
+    sending.merge("bob", "ann").await;
+    sending.bought("ann", 2, 0).await;
+    assert_eq!(sending.revenue("ann").await, json!(2));
+    sending.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_to_merged_users_begin_windows_standalone() {
+    messages_to_merged_users_begin_windows(Backend::Embedded).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_to_merged_users_begin_windows_in_a_fleet() {
+    messages_to_merged_users_begin_windows(Backend::Fleet(1)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

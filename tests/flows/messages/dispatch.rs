@@ -1,6 +1,7 @@
 //! Dispatches as a worker does them, with a real receiver: which users get messages and which not,
 //! what is tried again, what is counted. On SQLite and on PostgreSQL.
 
+mod content;
 mod ended;
 mod recipients;
 mod world;

@@ -243,6 +243,14 @@ async fn pages_stay_complete(backend: Backend) {
     }
     // Each message of a dispatch once, although all outcomes change after the first page.
     let id = sent.first().expect("a dispatch");
+    let last_page = sending.api.get(&format!("{DISPATCHES}/{id}/recipients?limit={USERS}")).await;
+    assert_eq!(last_page.body["recipients"].as_array().map(Vec::len), Some(USERS));
+    assert!(last_page.body.get("next_cursor").is_none(), "{last_page:?}");
+    for query in ["limit=3", "limit=3&state=done"] {
+        let last_page = sending.api.get(&format!("{DISPATCHES}?{query}")).await;
+        assert_eq!(last_page.body["dispatches"].as_array().map(Vec::len), Some(3), "{query}");
+        assert!(last_page.body.get("next_cursor").is_none(), "{query}: {last_page:?}");
+    }
     let reported = async || {
         sending.execute("UPDATE messages SET state = 'delivered' WHERE state = 'sent'").await;
     };

@@ -70,6 +70,7 @@ async fn decide_while_messages_wait(backend: Backend) {
     let [leaves, moves, erased, stays] = waiting[..] else { panic!("{waiting:?}") };
     let changes = json!({ "attributes": [
         { "external_id": leaves, "push_subscribe": "unsubscribed" },
+        { "external_id": moves, "push_tokens": null },
         { "external_id": moves, "push_tokens": tokens("new") },
     ] });
     assert_eq!(sending.api.post("/users/track", &changes).await.status, 201);

@@ -344,6 +344,21 @@ async fn a_link_works_for_as_long_as_its_user_exists() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_link_reaches_users_with_the_other_spelling_of_the_address() {
+    let world = World::start(Backend::Embedded).await;
+    let user = |id: &str, email: &str| json!({ "external_id": id, "email": email }).to_string();
+    let users = [user("ann", "ann@bücher.example"), user("bob", "ann@xn--bcher-kva.example")];
+    world.fleet.import("acme", &users).await;
+    let link = world.link().await;
+    assert_eq!(unsubscribe(&link).await, 200);
+    world.fleet.applied().await;
+    let shown = world.fleet.run(&["users", "show", "bob", "--json"]).await;
+    let bob: Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!(bob["email_subscribe"], "unsubscribed");
+    world.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn unsubscribing_again_appends_a_bounded_amount() {
     let world = World::start(Backend::Embedded).await;
     let link = world.link().await;

@@ -43,6 +43,8 @@ impl Sending {
         let permissions = [
             "users.track",
             "users.merge",
+            "users.alias.new",
+            "users.alias.update",
             "messages.send",
             "messages.schedule.create",
             "messages.live_activity.start",
@@ -139,6 +141,38 @@ impl Sending {
         self.receiver.received().iter().map(sent).collect()
     }
 
+    /// Users and texts of what was sent, each message once, as it came last.
+    pub fn texts(&self) -> Vec<(String, String)> {
+        let ids: BTreeMap<String, (String, String)> =
+            self.sent().into_iter().map(|sent| (sent.id, (sent.user, sent.text))).collect();
+        let mut texts: Vec<_> = ids.into_values().collect();
+        texts.sort();
+        texts
+    }
+
+    /// Changes users by a request, and waits until that is applied.
+    pub async fn change(&self, path: &str, body: &Value) {
+        let answer = self.api.post(path, body).await;
+        assert!(answer.status.is_success(), "{answer:?}");
+        self.fleet.applied().await;
+    }
+
+    /// Merges a user into another one.
+    pub async fn merge(&self, merged: &str, kept: &str) {
+        let merge = json!({ "merge_updates": [{
+            "identifier_to_merge": { "external_id": merged },
+            "identifier_to_keep": { "external_id": kept },
+        }] });
+        self.change("/users/merge", &merge).await;
+    }
+
+    /// Sends the campaign to these recipients.
+    pub async fn trigger(&self, recipients: &Value) {
+        let body = json!({ "campaign_id": CAMPAIGN, "recipients": recipients });
+        let answer = self.api.post("/campaigns/trigger/send", &body).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+    }
+
     /// The users who got messages, each as often as there were messages of other ids.
     pub fn users(&self) -> Vec<String> {
         let ids: BTreeMap<String, String> =
@@ -205,6 +239,11 @@ impl Sending {
         self.execute(&format!("UPDATE dispatch_waves SET number = number - {ms}")).await;
         self.execute("UPDATE claims SET due_at = 0 WHERE kind = 'schedule'").await;
     }
+}
+
+/// The campaign, with messages that requests send.
+pub fn campaign(messages: &Value) -> Value {
+    json!([{ "id": CAMPAIGN, "name": "Hello", "type": "api", "messages": messages }])
 }
 
 /// The messages of something that sends a webhook with a text, which may be a template.

@@ -3,6 +3,7 @@
 
 #[cfg(debug_assertions)]
 mod crashes;
+mod declared;
 mod merging;
 mod postbacks;
 mod sweeping;

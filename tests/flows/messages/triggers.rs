@@ -1,7 +1,5 @@
 //! Purchases start campaigns, each purchase once.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use super::sending::{CAMPAIGN, Sending, from_now, message, slow};
@@ -34,15 +32,6 @@ impl Sending {
         let answer = self.api.post("/users/track", &json!({ "purchases": purchases })).await;
         assert_eq!(answer.status, 201, "{answer:?}");
         assert!(answer.body["errors"].is_null(), "{answer:?}");
-    }
-
-    /// Users and texts of what was sent, each message once.
-    fn texts(&self) -> Vec<(String, String)> {
-        let ids: BTreeMap<String, (String, String)> =
-            self.sent().into_iter().map(|sent| (sent.id, (sent.user, sent.text))).collect();
-        let mut texts: Vec<_> = ids.into_values().collect();
-        texts.sort();
-        texts
     }
 }
 
@@ -132,6 +121,31 @@ async fn old_purchases_start_only_campaigns_that_allow_them() {
     // They count all the same.
     let bought = sending.fleet.run(&["users", "show", "ann"]).await;
     assert!(bought.contains("tea"), "{bought}");
+    sending.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_message_of_a_user_who_is_merged_meanwhile_goes_to_the_kept_user() {
+    let mut sending = Sending::start(Backend::Fleet(0), &[], |receiver| {
+        let messages = message(receiver, "{{event_properties.${n}}}");
+        vec![("campaigns", json!([triggered(CAMPAIGN, messages, json!({}))]))]
+    })
+    .await;
+    sending.import(&[("ann", None), ("bob", None)]).await;
+    sending.buy(&[purchase("ann", "tea", json!({ "n": "1" }))]).await;
+    let merge = json!({ "merge_updates": [{
+        "identifier_to_merge": { "external_id": "ann" },
+        "identifier_to_keep": { "external_id": "bob" },
+    }] });
+    assert_eq!(sending.api.post("/users/merge", &merge).await.status, 202);
+    // Both are applied before anybody looks for the user to send to.
+    sending.fleet.launch_roles("worker-1", "ingest").await;
+    sending.wait_for_count("SELECT count(*) FROM merged_users", |users| users == 1).await;
+    sending.fleet.launch_roles("worker-2", "messages").await;
+    sending.at_rest(1).await;
+    assert_eq!(sending.texts(), [("bob".to_owned(), "1".to_owned())]);
+    let unknown = "SELECT count(*) FROM dispatch_parts WHERE unknown > 0";
+    assert_eq!(sending.count(unknown).await, 0);
     sending.fleet.close().await;
 }
 

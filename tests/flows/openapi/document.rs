@@ -7,8 +7,8 @@ use longshore::cli::reference::openapi30;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::filled;
 use super::world::World;
+use super::{filled, takes_key};
 use crate::support::contract::{CONTRACT, Validator};
 use crate::support::fleet::Backend;
 
@@ -234,6 +234,34 @@ fn every_example_is_of_its_schema() {
         }
     }
     assert!(examples > 60, "{examples}");
+}
+
+#[test]
+fn each_change_by_post_or_patch_takes_a_key() {
+    // They change nothing, or recognize a repeat by its `webhook-id` or by the user's state.
+    const OTHERS: [&str; 11] = [
+        "countSegment",
+        "exportUsers",
+        "listUserMessages",
+        "previewTemplates",
+        "reportEmails",
+        "reportMessages",
+        "sampleSegment",
+        "search",
+        "searchGroups",
+        "searchUsers",
+        "unsubscribe",
+    ];
+    let changes = CONTRACT.operations().filter(|(_, method, operation)| {
+        ["post", "patch"].contains(method) && !takes_key(operation)
+    });
+    let without_key = changes.map(|(_, _, operation)| operation["operationId"].as_str().unwrap());
+    assert_eq!(without_key.collect::<BTreeSet<_>>(), BTreeSet::from(OTHERS));
+    let edits = CONTRACT.operations().filter(|(path, method, _)| {
+        path.starts_with("/catalogs/") && path.contains("/items") && *method != "get"
+    });
+    let takes_key: Vec<bool> = edits.map(|(_, _, edit)| takes_key(edit)).collect();
+    assert_eq!(takes_key, [true; 8]);
 }
 
 /// A key of one request is refused with the body of another.

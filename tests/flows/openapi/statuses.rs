@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::world::{APP, CANVAS, CATALOG, SEGMENT, World, workspace};
-use super::{UNKNOWN, filled};
+use super::{UNKNOWN, filled, takes_key};
 use crate::support::WorkspaceFile;
 use crate::support::api::{Api, ApiResponse, answer};
 use crate::support::contract::CONTRACT;
@@ -111,6 +111,9 @@ async fn check_common_responses(world: &World, seen: &mut Seen) {
             seen.see(may_not.request(method.clone(), &path), 403).await;
         } else if has("403") && path.starts_with("/scim") {
             seen.see(far.request(method.clone(), &path), 403).await;
+        }
+        if takes_key(operation) {
+            seen.see(keyed().header("idempotency-key", "é"), 400).await;
         }
         let is_signed = operation["security"] == json!([{ "Signature": [] }]);
         let has_json = |kind: &str| operation["requestBody"]["content"][kind].is_object();

@@ -2,12 +2,14 @@
 
 use longshore::app::App;
 use longshore::engine::batches::dead_letters;
+use reqwest::Method;
 use runtime::audit::{self, Filter, Record};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{World, all, ids, workspace_id};
+use super::{World, all, ids, post_once, workspace_id};
+use crate::support::api::answer;
 use crate::support::fleet::Backend;
 use crate::support::stores::on_pool;
 
@@ -75,11 +77,22 @@ async fn only_own_dead_letters_are_listed_retried_and_discarded(backend: Backend
     assert_eq!(shown.body["is_truncated"], json!(true));
 
     let retry = |id: &str| format!("{PATH}/{id}/retry");
-    assert_eq!(world.acme.post(&retry(&own[0]), &json!({})).await.status, 200);
+    assert_eq!(post_once(&world.acme, &retry(&own[0]), "é").await.status, 400);
+    let applied = post_once(&world.acme, &retry(&own[0]), "once").await;
+    assert_eq!((applied.status.as_u16(), &applied.body["message"]), (200, &json!("success")));
     let found = world.acme.post("/users/export/ids", &json!({ "external_ids": ["risen-0"] })).await;
     assert_eq!(found.body["users"].as_array().map(Vec::len), Some(1), "{found:?}");
+    // A repeat gets the first response. The key is of one dead letter.
+    let again = post_once(&world.acme, &retry(&own[0]), "once").await;
+    assert_eq!((again.status, again.body), (applied.status, applied.body));
     assert_eq!(world.acme.post(&retry(&own[0]), &json!({})).await.status, 404, "it is applied");
-    let failed = world.acme.post(&retry(&damaged), &json!({})).await;
+    for (api, key) in [(&world.acme, "other"), (&world.beta, "once")] {
+        assert_eq!(post_once(api, &retry(&own[0]), key).await.status, 404, "{key}");
+    }
+    let other_body = world.acme.request(Method::POST, &retry(&own[0])).json(&json!({}));
+    let other_body = answer(other_body.header("idempotency-key", "once")).await;
+    assert_eq!((other_body.status.as_u16(), &other_body.body["code"]), (422, &json!("key-reused")));
+    let failed = post_once(&world.acme, &retry(&damaged), "once").await;
     assert_eq!((failed.status.as_u16(), &failed.body["code"]), (409, &json!("conflict")));
 
     // One is discarded between two pages; the others keep their places.

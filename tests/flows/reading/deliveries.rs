@@ -5,7 +5,7 @@ use longshore::deliveries::{self, NewDelivery};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{World, all, ids, workspace_id};
+use super::{World, all, ids, post_once, workspace_id};
 use crate::support::eventually;
 use crate::support::fleet::Backend;
 use crate::support::receiver::{Receiver, ScriptedResponse};
@@ -48,6 +48,9 @@ async fn deliveries_are_listed_shown_and_sent_again(backend: Backend) {
         delivered(&all(&world.acme, "/deliveries", "deliveries", async || {}).await)
     })
     .await;
+    let all_in_one = world.acme.get("/deliveries?limit=5").await.body;
+    assert_eq!(ids(all_in_one["deliveries"].as_array().expect("an array")), own);
+    assert!(all_in_one.get("next_cursor").is_none(), "{all_in_one}");
     // Entries that come in between move no other.
     let listed = all(&world.acme, "/deliveries", "deliveries", async || {
         enqueue(&app, acme, "later", receiver.url("/")).await;
@@ -131,6 +134,56 @@ async fn deliveries_are_listed_shown_and_sent_again(backend: Backend) {
     app.log.close().await;
     app.store.close().await;
     world.close().await;
+}
+
+async fn a_delivery_is_sent_again_once_for_each_key(backend: Backend) {
+    let world = World::start(backend).await;
+    let app = world.app().await;
+    let acme = workspace_id(&app, "acme").await;
+    let receiver = Receiver::start([]).await;
+    let mut paths = Vec::new();
+    for subject in ["first", "second"] {
+        let id = enqueue(&app, acme, subject, receiver.url("/")).await;
+        paths.push(format!("/deliveries/{id}"));
+    }
+    let state = async |path: &str| {
+        let shown = world.acme.get(path).await.body;
+        (shown["state"].clone(), shown["attempts"].clone())
+    };
+    let delivered = async |path: &str, attempts: u32| {
+        eventually("it is delivered", || async {
+            state(path).await == (json!("delivered"), json!(attempts))
+        })
+        .await;
+    };
+    let resend =
+        async |path: &str, key: &str| post_once(&world.acme, &format!("{path}/resend"), key).await;
+    for path in paths.iter().map(String::as_str) {
+        delivered(path, 1).await;
+        assert_eq!(resend(path, "é").await.status, 400);
+        let first = resend(path, "once").await;
+        assert_eq!((first.status.as_u16(), &first.body["state"]), (200, &json!("pending")));
+        delivered(path, 2).await;
+        let again = resend(path, "once").await;
+        assert_eq!((again.status, again.body), (first.status, first.body));
+        assert_eq!(state(path).await, (json!("delivered"), json!(2)), "it is not sent again");
+    }
+    let path = paths[0].as_str();
+    assert_eq!(resend(path, "other").await.status, 200);
+    delivered(path, 3).await;
+    app.log.close().await;
+    app.store.close().await;
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_is_sent_again_once_for_each_key_on_sqlite() {
+    a_delivery_is_sent_again_once_for_each_key(Backend::Embedded).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_is_sent_again_once_for_each_key_on_postgres() {
+    a_delivery_is_sent_again_once_for_each_key(Backend::Fleet(1)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -110,6 +110,9 @@ async fn pages_have_each_message_once_while_others_are_sent(backend: Backend) {
         world.wait_until_sent(&dispatch).await;
         sent.insert(0, dispatch);
     }
+    let all_in_one = world.messages(json!({ "external_id": "ann", "limit": 5 })).await;
+    assert_eq!(all_in_one["messages"].as_array().map(Vec::len), Some(5), "{all_in_one}");
+    assert!(all_in_one.get("next_cursor").is_none(), "{all_in_one}");
     let (mut found, mut cursor) = (Vec::new(), Value::Null);
     loop {
         let body = json!({ "external_id": "ann", "limit": 2, "cursor": cursor });

@@ -72,6 +72,14 @@ async fn batches_beyond_the_transaction_limit_are_split(world: World) {
     half(buys("tea")).await;
     assert_eq!(world.bought("user 7", &names[3]).await, 2);
     assert_eq!(world.bought("user 899", "tea").await, 2);
+    // By push tokens, to which each object adds one.
+    let registers = |tokens: std::ops::Range<usize>| {
+        let token = |n: usize| json!({"app_id": "app", "token": format!("{n:0>250}")});
+        let tokens: Vec<Value> = tokens.map(token).collect();
+        written(json!({"external_id": "ben"}), json!({"push_tokens": tokens}), json!({}))
+    };
+    world.track(&[registers(0..3_000)]).await;
+    half((3_000..3_010).map(|n| registers(n..n + 1)).collect()).await;
     // By objects.
     half((0..8_100).map(|_| by(json!({"external_id": "ann"}))("tea")).collect()).await;
     assert_eq!(world.bought("ann", "tea").await, 16_200);

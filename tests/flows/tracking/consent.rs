@@ -2,6 +2,7 @@
 
 mod histories;
 mod random_histories;
+mod spellings;
 
 use kit::clock::from_ms;
 

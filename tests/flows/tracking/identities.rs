@@ -19,6 +19,8 @@ on_both_stores!(World =>
     users_given_the_id_later_are_not_merged,
     data_by_the_service_id_of_a_merged_user_counts_for_the_kept_one,
     no_user_is_identified_as_a_deleted_user,
+    deleting_a_merged_user_by_service_id_deletes_the_kept_one,
+    an_email_of_several_users_identifies_none_that_must_be_the_only_one,
 );
 
 /// When the requests of a test are received, in milliseconds since the epoch.
@@ -217,6 +219,60 @@ async fn no_user_is_identified_as_a_deleted_user(world: World) {
     world.at(2, &delete("b")).await;
     world.at(1, &first).await;
     assert_eq!(world.ids().await.len(), 0);
+}
+
+async fn deleting_a_merged_user_by_service_id_deletes_the_kept_one(world: World) {
+    for user in ["a", "b", "c", "other"] {
+        world.at(0, &by(id(user))("tea")).await;
+    }
+    let former = world.show("a").await["service_id"].clone();
+    for copy in merge("a", "b").iter().chain(&merge("b", "c")) {
+        world.at(1, copy).await;
+    }
+    let erase =
+        |id: &Value| json!({ "identity": { "user": { "service_id": id }, "change": "erase" } });
+    world.at(2, &erase(&former)).await;
+    assert!(world.is_known("other").await && !world.is_known("c").await);
+    assert_eq!((world.ids().await.len(), world.count("merged_users").await), (1, 0));
+    // What was received before does not create the kept user again.
+    world.at(1, &by(id("c"))("tea")).await;
+    // An id that identified the user, or never a user.
+    for unknown in [former, json!(Uuid::new_v4())] {
+        world.at(3, &erase(&unknown)).await;
+    }
+    assert_eq!(world.ids().await.len(), 1);
+}
+
+async fn an_email_of_several_users_identifies_none_that_must_be_the_only_one(world: World) {
+    for name in ["x", "y"] {
+        let add = json!({ "alias_name": name, "alias_label": "crm" });
+        let change = json!({ "user": alias(name), "change": { "add_alias": add } });
+        world.at(0, &json!({ "identity": change })).await;
+        let email = json!({ "email": "x@acme.example" });
+        world.at(if name == "x" { 1 } else { 2 }, &written(alias(name), email, json!({}))).await;
+    }
+    let identify = |user: &str, needs_one_match: bool| {
+        let email = json!({ "email": "x@acme.example" });
+        let mut copies = copies(email, json!({ "identify": user }));
+        for copy in &mut copies {
+            copy["identity"]["needs_one_match"] = needs_one_match.into();
+        }
+        copies
+    };
+    let name_of = |user: &Value| user["user_aliases"][0]["alias_name"].clone();
+    for copy in identify("ann", true) {
+        world.at(3, &copy).await;
+    }
+    assert!(!world.is_known("ann").await);
+    for copy in identify("ann", false) {
+        world.at(4, &copy).await;
+    }
+    assert_eq!(name_of(&world.show("ann").await), "y", "the one that was written last");
+    // Of the users with the email, one is left without an external id.
+    for copy in identify("ben", true) {
+        world.at(5, &copy).await;
+    }
+    assert_eq!(name_of(&world.show("ben").await), "x");
 }
 
 mod at_once {

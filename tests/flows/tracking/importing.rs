@@ -14,6 +14,7 @@ use crate::support::stores::{on_postgres, wait_until_blocked, wait_until_blocked
 on_postgres!(World =>
     simultaneous_imports_create_each_user_once,
     an_import_and_tracking_create_a_user_once,
+    an_import_and_tracking_with_two_spellings_create_a_user_once,
     an_erasure_by_email_waits_for_an_import,
 );
 
@@ -65,6 +66,15 @@ async fn an_import_and_tracking_create_a_user_once(world: World) {
     let pool = pool(&world);
     let writes = hold_writes(pool).await;
     let (records, objects) = ([email(0)], [by(email(0))("tea")]);
+    tokio::join!(world.import(&records), world.track(&objects), release_two(pool, writes));
+    assert_eq!(world.ids().await.len(), 1);
+}
+
+async fn an_import_and_tracking_with_two_spellings_create_a_user_once(world: World) {
+    let pool = pool(&world);
+    let writes = hold_writes(pool).await;
+    let records = [json!({ "email": "ann@bücher.example" })];
+    let objects = [by(json!({ "email": "ann@xn--bcher-kva.example" }))("tea")];
     tokio::join!(world.import(&records), world.track(&objects), release_two(pool, writes));
     assert_eq!(world.ids().await.len(), 1);
 }

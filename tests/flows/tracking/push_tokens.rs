@@ -3,6 +3,7 @@
 use super::*;
 
 on_both_stores!(World =>
+    a_device_keeps_its_token_when_another_one_registers,
     a_token_moves_to_the_user_who_registers_it_last,
     an_older_registration_does_not_take_a_token_back,
     a_merged_user_keeps_the_tokens,
@@ -32,6 +33,21 @@ impl World {
             all.extend(tokens.iter().map(name));
         }
         all
+    }
+}
+
+async fn a_device_keeps_its_token_when_another_one_registers(world: World) {
+    world.registered(1, &[registers("ann", &["phone"])]).await;
+    // In a batch of its own, and in one batch.
+    world.registered(2, &[registers("ann", &["tablet"])]).await;
+    world.registered(3, &[registers("ann", &["phone"]), registers("ann", &["watch"])]).await;
+    assert_eq!(world.tokens(&["ann"]).await, ["ann watch", "ann phone", "ann tablet"]);
+    for removed in [Value::Null, json!([])] {
+        let fields = json!({"push_tokens": removed});
+        world.registered(4, &[written(json!({"external_id": "ann"}), fields, json!({}))]).await;
+        assert_eq!(world.tokens(&["ann"]).await, [""; 0]);
+        world.registered(5, &[registers("ann", &["phone"])]).await;
+        assert_eq!(world.tokens(&["ann"]).await, ["ann phone"]);
     }
 }
 
@@ -67,13 +83,13 @@ async fn an_older_registration_does_not_take_a_token_back(world: World) {
     world.registered(40, &[registers("ben", &["t"])]).await;
     world.registered(30, &[registers("ben", &["t"])]).await;
     world.registered(35, &[registers("ann", &["t"])]).await;
-    assert_eq!(world.tokens(&["ann", "ben"]).await, ["ben t"]);
+    assert_eq!(world.tokens(&["ann", "ben"]).await, ["ann u", "ben t"]);
     // What the last user gave up belongs to nobody else either.
     world.registered(50, &[registers("ben", &[])]).await;
     world.registered(36, &[registers("ann", &["t"])]).await;
-    assert_eq!(world.tokens(&["ann", "ben"]).await, [""; 0]);
+    assert_eq!(world.tokens(&["ann", "ben"]).await, ["ann u"]);
     world.registered(60, &[registers("ann", &["t"])]).await;
-    assert_eq!(world.tokens(&["ann", "ben"]).await, ["ann t"]);
+    assert_eq!(world.tokens(&["ann", "ben"]).await, ["ann t", "ann u"]);
 }
 
 async fn a_merged_user_keeps_the_tokens(world: World) {

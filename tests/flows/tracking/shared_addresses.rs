@@ -15,7 +15,8 @@ on_both_stores!(World =>
     an_error_names_few_of_the_users_with_an_address,
 );
 
-const ADDRESS: &str = "noreply@acme.example";
+const ADDRESS: &str = "noreply@bücher.example";
+const OTHER_SPELLING: &str = "noreply@xn--bcher-kva.example";
 
 /// Their documents together are larger than what one transaction may read.
 const USERS: usize = 3_000;
@@ -181,9 +182,9 @@ mod at_the_same_time {
         assert_eq!(world.ids().await.len(), 2);
     }
 
-    /// Gives users the address, with these fields.
+    /// Gives users the address in its other spelling, with these fields: both have the same lock.
     fn gets(user: &str, mut fields: Value) -> Value {
-        fields["email"] = ADDRESS.into();
+        fields["email"] = OTHER_SPELLING.into();
         written(json!({ "external_id": user }), fields, json!({}))
     }
 

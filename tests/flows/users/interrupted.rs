@@ -1,15 +1,19 @@
-//! Imports that a signal interrupts.
+//! Imports that a signal interrupts, or that do not start.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
 
 use super::World;
 use crate::support::eventually;
-use crate::support::stores::on_sqlite;
+use crate::support::stores::{on_pool, on_sqlite};
 
-on_sqlite!(World => the_rejected_lines_of_an_interrupted_import_are_kept,);
+on_sqlite!(World =>
+    the_rejected_lines_of_an_interrupted_import_are_kept,
+    an_import_that_does_not_start_leaves_no_file,
+);
 
 async fn the_rejected_lines_of_an_interrupted_import_are_kept(world: World) {
     world.migrate();
@@ -42,4 +46,20 @@ async fn the_rejected_lines_of_an_interrupted_import_are_kept(world: World) {
     let (ok, _, err) = world.run(&["import", "-", "--rejects", &second], &input);
     assert!(!ok && !err.contains(&first), "{err}");
     assert_eq!(rejected(&second).lines().collect::<Vec<_>>(), lines);
+}
+
+async fn an_import_that_does_not_start_leaves_no_file(world: World) {
+    world.migrate();
+    let rename = async |sql: &'static str| {
+        on_pool!(&world.test.store, pool => sqlx::query(sql).execute(pool).await.map(drop)).unwrap()
+    };
+    let rejects = world.test.config.data.join("rejects.ndjson").display().to_string();
+    let import = |line: &str| world.run(&["import", "-", "--rejects", &rejects], line);
+    rename("ALTER TABLE audit_log RENAME TO unavailable").await;
+    let (ok, _, err) = import("");
+    assert!(!ok && !Path::new(&rejects).exists(), "{err}");
+    rename("ALTER TABLE unavailable RENAME TO audit_log").await;
+    let (ok, _, err) = import("x\n");
+    assert!(!ok, "{err}");
+    assert_eq!(std::fs::read_to_string(&rejects).unwrap(), "x\n");
 }

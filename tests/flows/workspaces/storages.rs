@@ -1,20 +1,23 @@
 //! Named storages of workspaces.
 
 use kit::secrets::SecretKey;
+use longshore::exports::sweep;
 use longshore::setup;
 use longshore::workspace_file::change::Options;
 use longshore::workspaces;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{World, acme, lines};
 use crate::support::servers;
 use crate::support::storage::TestStorage;
-use crate::support::stores::on_both_stores;
+use crate::support::stores::{on_both_stores, on_pool};
 
 on_both_stores!(World =>
     named_storages_are_tried_kept_changed_and_removed,
     credentials_of_named_storages_are_encrypted_and_rotated,
+    replaced_settings_are_deleted_once_no_export_has_them,
 );
 
 fn named(name: &str, test_storage: &TestStorage) -> Value {
@@ -39,6 +42,19 @@ impl World {
         let stored_names: Vec<&str> = stored.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(stored_names, names);
         std::array::from_fn(|n| stored[n].1)
+    }
+
+    async fn are_stored(&self, settings: Uuid) -> bool {
+        let mut tx = self.app.store.snapshot().await.unwrap();
+        workspaces::storage::kind(&mut tx, settings).await.is_ok()
+    }
+
+    /// Runs a statement about exports with settings.
+    async fn change_exports(&self, sql: &'static str, settings: Uuid) {
+        let changed = on_pool!(&self.app.store, pool => {
+            sqlx::query(sql).bind(settings).execute(pool).await.map(|done| done.rows_affected())
+        });
+        assert_eq!(changed.expect(sql), 1, "{sql}");
     }
 }
 
@@ -109,4 +125,44 @@ async fn credentials_of_named_storages_are_encrypted_and_rotated(world: World) {
     let only_new = world.with_secret_key(&new, None).await;
     workspaces::open_storage(&only_new, warehouse).await.unwrap();
     assert!(workspaces::open_storage(&world.app, warehouse).await.is_err());
+}
+
+async fn replaced_settings_are_deleted_once_no_export_has_them(world: World) {
+    let (first, second) = (TestStorage::s3().await, TestStorage::s3().await);
+    let own_storage = TestStorage::s3().await;
+    let (own, _) = super::storage(&own_storage);
+    let text =
+        |lake: &TestStorage| acme(&format!("{own}storages: {}\n", json!([named("lake", lake)])));
+    let stop = CancellationToken::new();
+    world.apply(&text(&first)).await.unwrap();
+    let own = world.workspace().await.s3_storage.expect("own storage");
+    let [replaced] = world.named_storages(["lake"]).await;
+    assert!(sweep::unused_settings(&world.app).await.unwrap().is_empty());
+    world.apply(&text(&second)).await.unwrap();
+    let [current] = world.named_storages(["lake"]).await;
+    let unused = sweep::unused_settings(&world.app).await.unwrap();
+    assert_eq!(unused, [replaced]);
+
+    // A request that read them before stores its export late.
+    let requested = "INSERT INTO export_jobs (id, workspace_id, object_prefix, segment_id, state,
+                         fields, format, storage_id, request_id, requested_at, queued_at)
+                     SELECT id, workspace_id, 'late', id, 'queued', '[]', 'zip', id, 'r', 0, 0
+                     FROM storages WHERE id = $1";
+    world.change_exports(requested, replaced).await;
+    sweep::delete_settings(&world.app, &unused, &stop).await.unwrap();
+    assert!(world.are_stored(replaced).await);
+    assert!(sweep::unused_settings(&world.app).await.unwrap().is_empty());
+
+    world.change_exports("DELETE FROM export_jobs WHERE storage_id = $1", replaced).await;
+    let unused = sweep::unused_settings(&world.app).await.unwrap();
+    assert_eq!(unused, [replaced]);
+    // Others that are replaced meanwhile stay until the next pass.
+    world.apply(&text(&first)).await.unwrap();
+    sweep::delete_settings(&world.app, &unused, &stop).await.unwrap();
+    assert!(!world.are_stored(replaced).await);
+    assert_eq!(sweep::unused_settings(&world.app).await.unwrap(), [current]);
+    let [latest] = world.named_storages(["lake"]).await;
+    for settings in [own, current, latest] {
+        workspaces::open_storage(&world.app, settings).await.unwrap();
+    }
 }

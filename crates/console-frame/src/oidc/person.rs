@@ -10,7 +10,7 @@ use crate::session::{self, Access, Browser, NewSession, SignIn};
 use gateway::workspaces;
 use runtime::config::console::oidc::OidcClient;
 use scim::sign_in::{self as users, Binding, Identity};
-use store::{StoreError, Tx, claims as store_clock};
+use store::{StoreError, Tx};
 
 /// How such a session began.
 pub const METHOD: &str = "oidc";
@@ -44,8 +44,7 @@ pub async fn sign_in(
     verified: &Verified,
     browser: Browser,
 ) -> Result<NewSession, Failure> {
-    // The database's time, as for links.
-    let now = app.clock.moved(store_clock::now(tx).await?);
+    let now = app.database_now(tx).await?;
     let name = &verified.name;
     let unknown = |cause| Refusal::NotADashboardUser { name: name.clone(), cause };
     // SCIM folds more letters, and to a mail server, a dotted and a dotless i are two addresses.

@@ -43,7 +43,7 @@ pub async fn sessions(
         limit: PAGE as i64 + 1,
     };
     let mut tx = page.app.request_queue.snapshot().await?;
-    let found = session::list(&mut tx, page.app.clock.now_ms(), &filter).await?;
+    let found = session::list(&mut tx, page.now_ms(), &filter).await?;
     tx.commit().await?;
     let (found, has_more) = first_rows(found, PAGE);
     let address = |before: Option<Uuid>| {
@@ -162,7 +162,7 @@ pub async fn end_session(page: Page, Path(id): Path<String>) -> Result<Response,
         return Err(PageError::NotFound);
     };
     let entry = page.audit("console.session_end", id.to_string(), json!({"person": person}));
-    audit::record(&mut tx, app.clock.now_ms(), &entry).await?;
+    audit::record(&mut tx, page.now_ms(), &entry).await?;
     tx.commit().await?;
     if id == page.viewer.session_id {
         return Ok(signed_out(app));

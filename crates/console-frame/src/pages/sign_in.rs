@@ -68,13 +68,13 @@ pub async fn sign_in(
     };
     // Anybody can send tokens. Those that are wrong do not wait for the one writer of SQLite.
     let mut tx = app.request_queue.snapshot().await?;
-    let is_valid = link::is_valid(&mut tx, &app.clock, token(&form)).await?;
+    let is_valid = link::is_valid(&app, &mut tx, token(&form)).await?;
     tx.commit().await?;
     if !is_valid {
         return Ok(failed());
     }
     let mut tx = app.request_queue.write().await?;
-    let Some(new) = link::sign_in(&mut tx, &app.clock, token(&form), browser).await? else {
+    let Some(new) = link::sign_in(&app, &mut tx, token(&form), browser).await? else {
         drop(tx);
         return Ok(failed());
     };
@@ -117,7 +117,7 @@ pub async fn sign_out(page: Page) -> Result<Response, PageError> {
     let mut tx = app.request_queue.write().await?;
     session::end(&mut tx, page.viewer.session_id, None).await?;
     let entry = page.audit("console.sign_out", page.viewer.session_id.to_string(), json!({}));
-    audit::record(&mut tx, app.clock.now_ms(), &entry).await?;
+    audit::record(&mut tx, page.now_ms(), &entry).await?;
     tx.commit().await?;
     Ok(signed_out(app))
 }

@@ -194,7 +194,7 @@ async fn record(
     details: Value,
 ) -> Result<(), StoreError> {
     let entry = entry(page, dead_letter, action, details);
-    audit::record(tx, page.app.clock.now_ms(), &entry).await
+    audit::record(tx, page.now_ms(), &entry).await
 }
 
 /// An entry about an action on a dead letter, in its workspace.

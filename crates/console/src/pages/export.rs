@@ -28,7 +28,7 @@ use exports::{Job, Progress, State, create, download as downloads, overview, row
 use gateway::idempotency::{self, Begun, IdempotencyKey};
 use gateway::{ApiError, RequestId};
 use runtime::audit;
-use store::{Tx, claims};
+use store::Tx;
 
 /// The form's field with the key under which a repeat takes effect once.
 pub const KEY_FIELD: &str = "request_key";
@@ -135,13 +135,12 @@ pub async fn repeat(
 pub async fn download(page: Page, Path(path): Path<ExportPath>) -> Result<Response, PageError> {
     let mut tx = page.app.request_queue.write().await?;
     let (job, progress) = own_job(&page, &mut tx, &path).await?;
-    let now = page.app.clock.moved(claims::now(&mut tx).await?);
-    if progress.state != State::Done || !status::has_url(&job, &progress, now) {
+    if progress.state != State::Done || !status::has_url(&job, &progress, page.now_ms()) {
         return Err(ApiError::Conflict(no_download(&job, &progress)).into());
     }
     let details = json!({ "users": progress.users_done });
     let entry = page.audit("export.download", &job.object_prefix, details);
-    audit::record(&mut tx, page.app.clock.now_ms(), &entry).await?;
+    audit::record(&mut tx, page.now_ms(), &entry).await?;
     tx.commit().await?;
     Ok(Redirect::to(&downloads::address(&page.app, &job.object_prefix)).into_response())
 }

@@ -298,7 +298,7 @@ fn table(page: &Page, listed: &Listed) -> Markup {
 
 fn row(page: &Page, listed: &Listed, export: &ListedExport) -> Markup {
     let ListedExport { job, progress, .. } = export;
-    let now = page.app.clock.now_ms();
+    let now = page.now_ms();
     let address = page.workspace_link(&format!("/exports/{}", job.object_prefix));
     let has_files = progress.files_done > 0;
     let speed = match export.rate(now) {

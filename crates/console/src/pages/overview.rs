@@ -174,7 +174,7 @@ fn start_of_day(now: i64, zone: &TimeZone) -> i64 {
 async fn read(page: &Page) -> Result<Overview, PageError> {
     let (app, rights) = (&page.app, &page.viewer.rights);
     let fleet = app.fleet.current(app).await?;
-    let today = start_of_day(app.clock.now_ms(), &page.viewer.preferences.zone);
+    let today = start_of_day(page.now_ms(), &page.viewer.preferences.zone);
     let workspaces = page.visible_workspaces().await?;
     let with_exports = granted(page, &workspaces, Right::ExportsView);
     let with_messages = granted(page, &workspaces, Right::MessagesView);

@@ -246,7 +246,7 @@ fn row(page: &Page, names: &Names, found: &ScheduleSummary) -> Markup {
         tr {
             td.c-state {
                 (labels::look(schedule).badge())
-                @if labels::is_late(schedule, page.app.clock.now_ms()) {
+                @if labels::is_late(schedule, page.now_ms()) {
                     div.marks { (labels::late_mark()) }
                 }
             }

@@ -345,7 +345,7 @@ pub async fn record_search(page: &Page, found: &[Uuid]) -> Result<(), PageError>
 
 async fn write_entry(page: &Page, entry: &Entry) -> Result<(), PageError> {
     let mut tx = page.app.request_queue.write().await?;
-    audit::record(&mut tx, page.app.clock.now_ms(), entry).await?;
+    audit::record(&mut tx, page.now_ms(), entry).await?;
     tx.commit().await?;
     Ok(())
 }

@@ -147,7 +147,8 @@ fn describe_delete_items() -> Operation {
 
 fn describe_delete_item() -> Operation {
     let operation = Operation::new(Method::DELETE, "deleteItem", TAG, "Delete catalog items");
-    describe_edit(with_item(with_catalog(operation, DELETE_ITEM)).takes_no_fields(), ABOUT_DELETE)
+    let operation = with_item(with_catalog(operation, DELETE_ITEM)).repeatable().takes_no_fields();
+    describe_edit(operation, ABOUT_DELETE)
 }
 
 fn takes_items(operation: Operation, permission: &'static str) -> Operation {

@@ -104,19 +104,6 @@ pub fn key(workspace: i32, dispatch: Uuid, value: &str) -> Result<IdempotencyKey
     Ok(key.within(&dispatch.simple().to_string()))
 }
 
-/// The response to an earlier request with this key and body, if there is one; changes nothing.
-pub async fn first_response(
-    app: &App,
-    key: &IdempotencyKey,
-    body: &[u8],
-) -> Result<Option<StoredResponse>, ApiError> {
-    // A turn that is dropped leaves nothing.
-    Ok(match idempotency::begin_change(app, Some(key.clone()), body).await? {
-        Begun::Replay(response) => Some(response),
-        Begun::Turn(_) => None,
-    })
-}
-
 /// Begins the dispatch of a checked request, in one transaction with the response and with `entry`
 /// of the audit log, whose object is the new dispatch; with the key of an earlier request with the
 /// same body, returns its response.

@@ -12,7 +12,6 @@ use crate::request::RequestedUsers;
 use crate::{create, plan};
 use gateway::ApiError;
 use kit::clock::from_ms;
-use store::claims;
 
 /// Users of a segment or an audience.
 #[derive(Debug)]
@@ -47,7 +46,7 @@ pub(crate) async fn sample_users(
     let scope = plan::scope(&mut tx, workspace, &audience, segment_id).await;
     let scope = scope.map_err(api_error)?;
     let has_condition = scope.matcher.is_some();
-    let now = from_ms(app.clock.moved(claims::now(&mut tx).await?));
+    let now = from_ms(app.database_now(&mut tx).await?);
     let spec = SampleSpec {
         workspace,
         slices: scope.slices,

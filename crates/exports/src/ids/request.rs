@@ -8,15 +8,11 @@ use crate::request::FieldNames;
 use gateway::ApiError;
 use gateway::formats::{Identifier, List, UserAlias};
 use people::users::mentions::Mention;
-use people::users::selector::{Email, Phone, ServiceId};
+use people::users::selector::{self, Email, Phone, ServiceId};
 use proof::fields::{self, FieldSet};
 
 /// Maximum number of identifiers in a request.
 const MAX: usize = 50;
-
-/// The workspace's alias of `service_id` is also accepted, for several ids with an `s` appended.
-const SERVICE_ID: &str = "service_id";
-const SERVICE_IDS: &str = "service_ids";
 
 /// The fields that name users.
 const NAMING: &str = "external_ids, service_ids, user_aliases, email_addresses and phones";
@@ -93,15 +89,7 @@ pub fn read(
     alias: Option<&str>,
 ) -> Result<UsersRequest, ApiError> {
     fields::note_alias(&mut members, alias);
-    if let Some(alias) = alias {
-        for (name, own) in [(alias.to_owned(), SERVICE_ID), (format!("{alias}s"), SERVICE_IDS)] {
-            if !members.contains_key(own)
-                && let Some(ids) = members.remove(&name)
-            {
-                members.insert(own.to_owned(), ids);
-            }
-        }
-    }
+    selector::rename_alias(&mut members, alias)?;
     check_names(&members)?;
     let request: UsersRequest = gateway::fields::read(&members)?;
     if (1..=MAX).contains(&request.mentions().len()) {
@@ -114,10 +102,8 @@ pub fn read(
 /// Rejects fields that seem to name users, and names the right field.
 fn check_names(members: &Map<String, Value>) -> Result<(), ApiError> {
     let known = gateway::fields::names::<UsersRequest>();
-    // An empty array names nobody.
-    let is_set =
-        |value: &Value| !value.is_null() && value.as_array().is_none_or(|all| !all.is_empty());
-    let set = members.iter().filter(|(_, value)| is_set(value)).map(|(name, _)| name.as_str());
+    let set = members.iter().filter(|(_, value)| selector::is_set(value));
+    let set = set.map(|(name, _)| name.as_str());
     for name in set.filter(|name| !known.contains(name)) {
         let other = OTHER_NAMES.iter().find(|(other, _)| *other == name).map(|(_, right)| *right);
         let right = match other {
@@ -187,8 +173,13 @@ mod tests {
         let request = read(aliased.as_object().unwrap().clone(), Some("their_id")).unwrap();
         assert_eq!(request.mentions().len(), 1);
         assert_eq!(refused(aliased, None).0, Code::InvalidField);
-        let both = json!({ "service_ids": [id], "their_ids": [id] });
-        assert_eq!(refused(both, Some("their_id")).0, Code::InvalidField);
+        for alias in ["their_id", "uid"] {
+            let both = json!({ "service_ids": [id], format!("{alias}s"): [id] });
+            assert_eq!(refused(both, Some(alias)).0, Code::InvalidField);
+        }
+        let empty = json!({ "service_ids": [], "their_ids": [id] });
+        let request = read(empty.as_object().unwrap().clone(), Some("their_id")).unwrap();
+        assert_eq!(request.mentions().len(), 1);
     }
 
     #[test]

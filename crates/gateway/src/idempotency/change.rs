@@ -8,7 +8,7 @@ use super::{Begun, IdempotencyKey, Received, StoredResponse, claims};
 use crate::ApiError;
 use crate::app::App;
 use kit::fail_point;
-use store::Tx;
+use store::{StoreError, Tx};
 
 /// Begins the transaction of a request that changes rows; with a key, its stored response is
 /// returned. `body` distinguishes the request from another one with the same key.
@@ -32,11 +32,52 @@ pub async fn begin_change(
 ) -> Result<Begun<ChangeTurn>, ApiError> {
     let mut tx = app.request_queue.write().await?;
     let Some(key) = key else { return Ok(Begun::Turn(ChangeTurn { tx, keyed: None })) };
-    let claim = Claim::new(Received::now(app), &Sha256::digest(body).into(), &hash(&[]));
+    let claim = new_claim(app, body);
     if let Some(response) = claims::claim_within(&mut tx, &key, &claim).await? {
         return Ok(Begun::Replay(response));
     }
     Ok(Begun::Turn(ChangeTurn { tx, keyed: Some((key, claim)) }))
+}
+
+fn new_claim(app: &App, body: &[u8]) -> Claim {
+    Claim::new(Received::now(app), &Sha256::digest(body).into(), &hash(&[]))
+}
+
+/// The response to an earlier request with this key and body, if there is one; changes nothing.
+pub async fn first_response(
+    app: &App,
+    key: &IdempotencyKey,
+    body: &[u8],
+) -> Result<Option<StoredResponse>, ApiError> {
+    // A turn that is dropped leaves nothing.
+    Ok(match begin_change(app, Some(key.clone()), body).await? {
+        Begun::Replay(response) => Some(response),
+        Begun::Turn(_) => None,
+    })
+}
+
+/// A response and its key, to be stored in a transaction that a layer below opens. Only for an
+/// effect that can happen once, such as the removal of an object: the key is claimed after it.
+pub struct KeyedResponse {
+    key: IdempotencyKey,
+    claim: Claim,
+    response: StoredResponse,
+}
+
+impl KeyedResponse {
+    /// `body` distinguishes the request from another one with the same key.
+    pub fn new(app: &App, key: IdempotencyKey, body: &[u8], response: StoredResponse) -> Self {
+        Self { key, claim: new_claim(app, body), response }
+    }
+
+    /// Stores the response, in the transaction of the effect. If the key has a claim, that stays.
+    pub async fn store(&self, tx: &mut Tx) -> Result<(), StoreError> {
+        if rows::insert_within(tx, &self.key, &self.claim).await? {
+            claims::count("new");
+            rows::finish_within(tx, &self.key, self.claim.id, &self.response).await?;
+        }
+        Ok(())
+    }
 }
 
 /// The turn of a request: dropped without a commit, it leaves nothing.

@@ -284,6 +284,6 @@ fn status_code(status: i32) -> Result<StatusCode, ApiError> {
     status.ok_or_else(|| ApiError::Internal("an idempotency claim has no status".into()))
 }
 
-fn count(outcome: &'static str) {
+pub(super) fn count(outcome: &'static str) {
     metrics::counter!("longshore_idempotency_total", "outcome" => outcome).increment(1);
 }

@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
-
 use crate::ApiError;
 use crate::app::App;
 use runtime::credentials::FindError;
@@ -16,7 +14,7 @@ pub struct KnownNames(CachedList<String, HashMap<String, i32>>);
 impl Default for KnownNames {
     fn default() -> Self {
         // Strangers know names, so theirs do not share places.
-        Self(CachedList::new(Arc::new(Semaphore::new(0))))
+        Self(CachedList::new(None))
     }
 }
 

@@ -22,7 +22,7 @@ use crate::workspaces::rules::{
 use crate::workspaces::template_data::{CatalogSelection, ConnectedContent};
 use crate::workspaces::{self, Aliases, DeclaredApp};
 use runtime::outbound::shown;
-use store::StoreError;
+use store::{StoreError, Tx};
 
 /// The channel settings of a workspace; empty for an unknown workspace.
 pub async fn find(app: &App, workspace: i32) -> Result<Arc<Settings>, StoreError> {
@@ -31,10 +31,15 @@ pub async fn find(app: &App, workspace: i32) -> Result<Arc<Settings>, StoreError
 
 async fn read(app: App, workspace: i32) -> Result<Settings, StoreError> {
     let mut tx = app.store.snapshot().await?;
-    let (secrets, config) = (&app.secrets, &app.config);
-    let settings = workspaces::channels::settings(&mut tx, secrets, config, workspace).await?;
+    let settings = read_current(&app, &mut tx, workspace).await?;
     tx.commit().await?;
     Ok(settings)
+}
+
+/// The settings as the caller's transaction sees them, for what cannot be done with the cached
+/// ones: a request that another process accepted may use what was declared a moment before.
+pub async fn read_current(app: &App, tx: &mut Tx, workspace: i32) -> Result<Settings, StoreError> {
+    workspaces::channels::settings(tx, &app.secrets, &app.config, workspace).await
 }
 
 /// The settings with which a workspace sends messages. A channel without settings cannot be used.

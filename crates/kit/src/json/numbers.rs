@@ -1,5 +1,6 @@
 //! Numbers in JSON: whole numbers by their digits, and comparisons by value.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use serde_json::Number;
@@ -14,25 +15,40 @@ pub fn whole_number(json: &str) -> Option<i64> {
     if json.len() <= ALWAYS_FITS && is_digits(json) {
         return json.parse().ok();
     }
-    let (sign, number) = json.strip_prefix('-').map_or(("", json), |number| ("-", number));
-    let (mantissa, exponent) = match number.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
-        None => (number, 0),
-    };
-    let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    if integer.is_empty() || !is_digits(integer) || !is_digits(fraction) {
-        return None;
-    }
-    let digits = format!("{integer}{fraction}");
-    let significant = digits.trim_start_matches('0').trim_end_matches('0');
+    let Decimal { sign, significant, exponent } = Decimal::read(json)?;
     if significant.is_empty() {
         return Some(0);
     }
-    let trailing_zeros = digits.len() - digits.trim_end_matches('0').len();
-    // The number is `significant` with this many zeros after it.
-    let zeros = exponent.checked_sub(fraction.len() as i64)?.checked_add(trailing_zeros as i64)?;
-    let zeros = usize::try_from(zeros).ok().filter(|zeros| *zeros < 20)?;
+    let zeros = usize::try_from(exponent).ok().filter(|zeros| *zeros < 20)?;
     format!("{sign}{significant}{}", "0".repeat(zeros)).parse().ok()
+}
+
+/// A JSON number as the digits without zeros around them, and the power of ten to multiply them by.
+struct Decimal<'j> {
+    sign: &'j str,
+    significant: String,
+    exponent: i64,
+}
+
+impl<'j> Decimal<'j> {
+    fn read(json: &'j str) -> Option<Self> {
+        let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let (sign, number) = json.split_at(usize::from(json.starts_with('-')));
+        let (mantissa, exponent) = match number.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
+            None => (number, 0),
+        };
+        let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        if integer.is_empty() || !is_digits(integer) || !is_digits(fraction) {
+            return None;
+        }
+        let digits = format!("{integer}{fraction}");
+        let without_zeros = digits.trim_end_matches('0');
+        let zeros = digits.len() - without_zeros.len();
+        let significant = without_zeros.trim_start_matches('0').to_owned();
+        let exponent = exponent.checked_sub(fraction.len() as i64)?.checked_add(zeros as i64)?;
+        Some(Self { sign, significant, exponent })
+    }
 }
 
 /// [`whole_number`] of a parsed number. If that was written with a fraction or an exponent, it has
@@ -49,6 +65,19 @@ pub fn compare_numbers(a: &Number, b: &Number) -> Ordering {
         (Some(a), None) => compare_with_float(a, float(b)),
         (None, Some(b)) => compare_with_float(b, float(a)).reverse(),
         (None, None) => float(a).partial_cmp(&float(b)).unwrap_or(Ordering::Equal),
+    }
+}
+
+/// A text that two JSON numbers share if their values are the same, digit by digit.
+pub(super) fn canonical_number(json: &str) -> Cow<'_, str> {
+    if let Some(whole) = whole_number(json) {
+        return Cow::Owned(whole.to_string());
+    }
+    match Decimal::read(json) {
+        Some(Decimal { sign, significant, exponent }) => {
+            Cow::Owned(format!("{sign}{significant}e{exponent}"))
+        }
+        None => Cow::Borrowed(json),
     }
 }
 

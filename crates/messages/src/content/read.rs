@@ -60,6 +60,7 @@ impl Content {
                 Some(object) => reader.message(channel, object, &path),
                 None => problem(path, "expected an object"),
             };
+            content.has_unknown_sources |= reader.has_unknown_source;
             match message {
                 Ok((message, object)) if reader.fatal.is_empty() => {
                     content.messages.push(message);
@@ -93,7 +94,7 @@ impl Content {
             return Err(fatal);
         }
         let message = Message::new(Channel::LiveActivity, None, pieces);
-        Ok(Self { messages: vec![message] })
+        Ok(Self { messages: vec![message], has_unknown_sources: false })
     }
 }
 
@@ -145,11 +146,13 @@ struct Reader<'a> {
     bytes: usize,
     /// Errors that fail the whole request; all are reported.
     fatal: Vec<Problem>,
+    has_unknown_source: bool,
 }
 
 impl<'a> Reader<'a> {
     fn new(settings: &'a Settings, source: MessageSource) -> Self {
-        Self { settings, source, values: 0, bytes: 0, fatal: Vec::new() }
+        let (values, bytes, fatal, has_unknown_source) = (0, 0, Vec::new(), false);
+        Self { settings, source, values, bytes, fatal, has_unknown_source }
     }
 
     /// The message, and its object without nulls.
@@ -402,6 +405,7 @@ impl<'a> Reader<'a> {
                 return Ok(Piece::Fixed(Value::Null));
             }
         };
+        self.has_unknown_source |= template.has_unknown_source();
         if let Some(mistake) = template.mistake().filter(|_| self.source != MessageSource::Stored) {
             self.add_fatal_error(path, mistake.to_string());
         }

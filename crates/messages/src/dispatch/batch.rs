@@ -14,11 +14,11 @@ use super::error::DispatchError;
 use super::job::{Job, NoRecipient};
 use super::left_out::LeftOut;
 use super::message_rows::{self, NewMessage, OpenMessage, PartContext, Settled};
-use super::named::{Resolved, load_users, resolve};
+use super::named::{Resolved, load_users, resolve, stored_entries};
 use super::part_rows::{self, Part, PartProgress, Recipients};
 use super::past;
 use super::recipient::{
-    DELETED, check_again, is_subscribed, read_recipient, read_user, without_address,
+    DELETED, UNKNOWN_ENTRY, check_again, is_subscribed, read_recipient, read_user, without_address,
 };
 use super::settle;
 use super::state::{Counts, RowState};
@@ -105,6 +105,8 @@ struct Page {
     walked: i64,
     /// Number of unknown identifiers.
     unknown: i64,
+    /// The listed users with their ids, if they are to be stored.
+    named: Option<Vec<Named>>,
 }
 
 /// A user who matches, with the messages to store.
@@ -146,17 +148,17 @@ impl PartReader {
         }
         let now = self.app.clock.now_ms();
         let (mut walked, mut chosen, mut left_out) = (0, Vec::new(), LeftOut::default());
-        let (position, is_last, read_at) = loop {
+        let (position, is_last, read_at, named) = loop {
             let read_at = Instant::now();
-            let page = self.page().await?;
-            let (position, is_last) = (page.end, page.is_last);
+            let mut page = self.page().await?;
+            let (position, is_last, named) = (page.end, page.is_last, page.named.take());
             walked += page.walked;
             left_out.unknown += page.unknown;
             let (chosen_of_page, left_out_of_page) = self.choose(page, now).await;
             chosen.extend(chosen_of_page);
             left_out += left_out_of_page;
             if !chosen.is_empty() || is_last || walked >= MAX_SKIPPED_USERS {
-                break (position, is_last, read_at);
+                break (position, is_last, read_at, named);
             }
             if let Recipients::UserRange(from, _) = &mut self.part.recipients {
                 *from = position;
@@ -165,7 +167,7 @@ impl PartReader {
                 return Err(DispatchError::Stopped);
             }
         };
-        let progress = PartProgress { position, is_walked: is_last, walked, left_out };
+        let progress = PartProgress { position, is_walked: is_last, walked, left_out, named };
         let batch = self.store_messages(chosen, progress, now).await?;
         self.part.is_walked = is_last;
         if let Recipients::UserRange(from, _) = &mut self.part.recipients {
@@ -225,6 +227,7 @@ impl PartReader {
             is_last: end.is_none_or(|end| end >= to),
             walked,
             unknown: 0,
+            named: None,
         })
     }
 
@@ -244,17 +247,20 @@ impl PartReader {
             is_last: page.walked < self.limit,
             walked: page.walked,
             unknown: page.unknown,
+            named: None,
         })
     }
 
     async fn named(&self, tx: &mut Tx, named: &[Named]) -> Result<Page, StoreError> {
         let workspace = self.job.order.workspace_id;
-        let Resolved { users: resolved, unknown } = resolve(tx, workspace, named).await?;
+        let resolved = resolve(tx, workspace, named).await?;
+        let with_ids = resolved.with_ids(named);
+        let Resolved { users: resolved, unknown } = resolved;
         let known = resolved.len();
         let users = load_users(tx, workspace, resolved).await?;
         // Unknown users are looked up in each wave, but counted only in the last one.
         let is_last = self.part.wave.is_none_or(|wave| wave.is_last);
-        let unknown = if is_last { unknown + (known - users.len()) as i64 } else { 0 };
+        let unknown = if is_last { (unknown.len() + known - users.len()) as i64 } else { 0 };
         Ok(Page {
             users,
             activity: HashMap::new(),
@@ -262,6 +268,7 @@ impl PartReader {
             is_last: true,
             walked: named.len() as i64,
             unknown,
+            named: with_ids,
         })
     }
 
@@ -341,18 +348,20 @@ impl PartReader {
         if open.is_empty() {
             return Ok(None);
         }
-        let named = match &self.part.recipients {
-            Recipients::Named(named) => resolve(&mut tx, context.workspace, named).await?.users,
-            Recipients::UserRange(..) => Vec::new(),
-        };
         let ids: HashSet<Uuid> = open.iter().map(|message| message.service_id).collect();
         let ids: Vec<Uuid> = ids.into_iter().collect();
+        let entries = match &self.part.recipients {
+            Recipients::Named(named) => {
+                stored_entries(&mut tx, context.workspace, named, &ids).await?
+            }
+            Recipients::UserRange(..) => None,
+        };
         let stored = find_users(&mut tx, context.workspace, &ids, For::Reading).await?;
         drop(tx);
         self.adapt(stored.len(), stored.iter().map(|user| user.doc.len()).sum());
         let job = self.job.clone();
         let computing =
-            self.app.compute(context.workspace, move || reopen(&job, open, stored, named));
+            self.app.compute(context.workspace, move || reopen(&job, open, stored, entries));
         Ok(Some(Batch { read_at: Some(read_at), ..computing.await }))
     }
 
@@ -430,26 +439,24 @@ impl Choice {
     }
 }
 
-/// Messages that were stored before, with the current state of their users.
+/// Messages that were stored before, with the current state of their users, and with their entries
+/// if users have data.
 fn reopen(
     job: &Job,
     open: Vec<OpenMessage>,
     stored: Vec<StoredUser>,
-    named: Vec<(Uuid, Arc<Named>)>,
+    mut entries: Option<HashMap<Uuid, Arc<Named>>>,
 ) -> Batch {
-    let mut named: HashMap<Uuid, Arc<Named>> = named.into_iter().collect();
-    let mut users: HashMap<Uuid, Result<User, &'static str>> = stored
-        .into_iter()
-        .map(|stored| {
-            let (id, named) = (stored.service_id, named.remove(&stored.service_id));
-            let user = read_user(id, &stored.doc).map(|recipient| User {
-                recipient,
-                named,
-                messages: Vec::new(),
-            });
-            (id, user)
-        })
-        .collect();
+    let mut read = |user: &StoredUser| -> Result<User, &'static str> {
+        let named = match &mut entries {
+            None => None,
+            Some(entries) => Some(entries.remove(&user.service_id).ok_or(UNKNOWN_ENTRY)?),
+        };
+        let recipient = read_user(user.service_id, &user.doc)?;
+        Ok(User { recipient, named, messages: Vec::new() })
+    };
+    let mut users: HashMap<Uuid, Result<User, &'static str>> =
+        stored.iter().map(|user| (user.service_id, read(user))).collect();
     let mut ended = Vec::new();
     for OpenMessage { service_id, channel, attempts, created_at } in open {
         let index = job.content.messages().iter().position(|message| message.channel == channel);

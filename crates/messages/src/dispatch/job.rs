@@ -11,7 +11,7 @@ use super::left_out::Exclusion;
 use super::recipient::{read_user, unreadable_profile};
 use super::rows::{self, Dispatch};
 use crate::app::App;
-use crate::content::{Content, MessageSource};
+use crate::content::{Content, MessageSource, Problem};
 use crate::order::{Kind, Order, Wave};
 use crate::personalization::{Origin, Unsubscribe};
 use crate::waves;
@@ -100,7 +100,14 @@ impl Job {
             None => self::segment(tx, &order).await?,
         };
         let excluded_slices = excluded_slices(tx, &order).await?;
-        let settings = settings::find(app, order.workspace_id).await?;
+        let mut settings = settings::find(app, order.workspace_id).await?;
+        let (mut content, mut problems) = read_content(app, &order, &settings);
+        if !problems.is_empty() || content.has_unknown_sources() {
+            let read = settings::read_current(app, tx, order.workspace_id);
+            settings = Arc::new(Box::pin(read).await?);
+            (content, problems) = read_content(app, &order, &settings);
+        }
+        let content = usable(content, problems)?;
         let mut audiences = Vec::new();
         if let Some(segment) = segment {
             let tree = parsed("dispatches.segment", order.dispatch_id, &segment)?;
@@ -109,7 +116,6 @@ impl Job {
         if let Some(tree) = &order.target.audience {
             audiences.push(matcher(Audience::read(tree), "audience")?);
         }
-        let content = content(app, &order, &settings)?;
         let zone = zones::zone(&workspace.time_zone).unwrap_or(TimeZone::UTC);
         let (origin, app) = (origin(&order, name), Some(app.clone()));
         Ok(Self {
@@ -248,30 +254,40 @@ fn origin(order: &Order, name: Option<String>) -> Origin {
     }
 }
 
-/// The messages that can be sent with the current settings.
-fn content(app: &App, order: &Order, settings: &Settings) -> Result<Content, DispatchError> {
+/// The messages that can be sent with these settings, and the errors of the others.
+fn read_content(app: &App, order: &Order, settings: &Settings) -> (Content, Vec<Problem>) {
     let read = || match order.kind {
         Kind::LiveActivity => {
-            let object = order.messages.get(Channel::LiveActivity.name());
-            let object = object.and_then(Value::as_object);
+            let channel = Channel::LiveActivity;
+            let object = order.messages.get(channel.name()).and_then(Value::as_object);
             // It was checked before it was accepted.
             let read = |object| Content::live_activity(object, MessageSource::Stored).ok();
-            object.and_then(read).unwrap_or_default()
+            let content = object.and_then(read).unwrap_or_default();
+            let problem = settings.without(channel).map(|why| Problem {
+                path: format!("messages.{}", channel.name()),
+                text: why.to_owned(),
+                is_fatal: false,
+            });
+            (content, problem.into_iter().collect())
         }
         _ => {
             let (content, _, problems) =
                 Content::read(&order.messages, MessageSource::Stored, settings);
-            for problem in problems {
-                tracing::warn!(
-                    path = problem.path,
-                    "message object can no longer be sent: {}",
-                    problem.text
-                );
-            }
-            content
+            (content, problems)
         }
     };
-    let content = app.cores.compute_here(read);
+    app.cores.compute_here(read)
+}
+
+/// Logs the errors of messages; fails if none can be sent.
+fn usable(content: Content, problems: Vec<Problem>) -> Result<Content, DispatchError> {
+    for problem in problems {
+        tracing::warn!(
+            path = problem.path,
+            "message object can no longer be sent: {}",
+            problem.text
+        );
+    }
     if content.messages().is_empty() {
         return Err(DispatchError::Permanent(
             "none of its messages can be sent: check the workspace's settings of these channels"

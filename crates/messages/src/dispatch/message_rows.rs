@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::part_rows::Part;
 use super::state::RowState;
 use gateway::workspaces::Channel;
+use people::users::merged_rows;
 use runtime::outbound::stored_text;
 use store::{StoreError, Tx, execute, from_row, insert_rows, on, to_json};
 
@@ -319,17 +320,20 @@ pub(super) async fn lock_capping(
     Ok(())
 }
 
-/// When users were sent campaign messages since a time, or are being sent them: by user, with the
-/// channel. Ignores the dispatch of the part, because its messages are not sent twice, and open
-/// messages of dispatches that have ended, because these are given up.
+/// When users, or those who were merged into them, were sent campaign messages since a time, or are
+/// being sent them: by user, with the channel. Ignores the dispatch of the part, because its
+/// messages are not sent twice, and open messages of dispatches that have ended, because these are
+/// given up.
 pub(super) async fn sent_since(
     tx: &mut Tx,
     context: PartContext,
     users: &[Uuid],
     since: i64,
 ) -> Result<HashMap<Uuid, Vec<(Channel, i64)>>, StoreError> {
+    let merged = merged_rows::merged_into(tx, context.workspace, users).await?;
+    let ids: Vec<Uuid> = users.iter().chain(merged.keys()).copied().collect();
     let rows: Vec<(Uuid, Channel, i64)> = match tx {
-        _ if users.is_empty() => Vec::new(),
+        _ if ids.is_empty() => Vec::new(),
         Tx::Postgres(tx) => {
             // OFFSET 0 forces an index lookup for each user.
             sqlx::query_as(
@@ -346,7 +350,7 @@ pub(super) async fn sent_since(
                      OFFSET 0) AS found",
             )
             .bind(context.workspace)
-            .bind(users)
+            .bind(ids)
             .bind(since)
             .bind(context.dispatch)
             .fetch_all(&mut **tx)
@@ -364,7 +368,7 @@ pub(super) async fn sent_since(
                                 WHERE dispatches.id = messages.dispatch_id) IS NULL)",
             )
             .bind(context.workspace)
-            .bind(to_json(users)?)
+            .bind(to_json(&ids)?)
             .bind(since)
             .bind(context.dispatch)
             .fetch_all(&mut **tx)
@@ -372,7 +376,8 @@ pub(super) async fn sent_since(
         }
     };
     let mut by_user: HashMap<Uuid, Vec<(Channel, i64)>> = HashMap::new();
-    for (user, channel, at) in rows {
+    for (id, channel, at) in rows {
+        let user = merged.get(&id).copied().unwrap_or(id);
         by_user.entry(user).or_default().push((channel, at));
     }
     Ok(by_user)

@@ -173,6 +173,8 @@ pub(super) struct PartProgress {
     /// Users who were processed, and how many of them were excluded from some or all messages.
     pub walked: i64,
     pub left_out: LeftOut,
+    /// The listed users, if their list changes.
+    pub named: Option<Vec<Named>>,
 }
 
 /// Advances a part; returns whether its dispatch is still running.
@@ -189,7 +191,7 @@ pub(super) async fn advance(
              SET at_slice = $3, at_id = $4, is_walked = $5, walked = walked + $6,
                  unknown = unknown + $7, not_in_audience = not_in_audience + $8,
                  control_group = control_group + $9, unsubscribed = unsubscribed + $10,
-                 capped = capped + $11
+                 capped = capped + $11, named = COALESCE($12, named)
              WHERE dispatch_id = $1 AND part = $2
                AND EXISTS (SELECT 1 FROM dispatches WHERE id = $1 AND state = 'running')",
         )
@@ -204,6 +206,7 @@ pub(super) async fn advance(
         .bind(progress.left_out.control_group)
         .bind(progress.left_out.unsubscribed)
         .bind(progress.left_out.capped)
+        .bind(progress.named.as_ref().map(to_json))
     );
     Ok(advanced == 1)
 }

@@ -75,6 +75,10 @@ pub(super) fn without_address(user: &Recipient, channel: Channel) -> Option<&'st
 pub(super) const DELETED: (RowState, &str) =
     (RowState::Failed, "the user was deleted or merged, or the message was deleted");
 
+/// The reason for failed messages to a listed user whose own properties are unknown.
+pub(super) const UNKNOWN_ENTRY: &str =
+    "the request no longer identifies the user, so the user's properties are unknown";
+
 /// Checks whether a stored message may still be sent to its user, `None` if the user no longer
 /// exists. The error is the outcome of a message that may not.
 pub(super) fn check_again(

@@ -10,6 +10,7 @@ use super::report::Report;
 use super::state::OutcomeCounts;
 use crate::MessageId;
 use gateway::workspaces::Channel;
+use people::users::merged_rows;
 use store::to_json;
 use store::{StoreError, Tx, execute, fetch_listed, from_row, on};
 
@@ -122,16 +123,18 @@ pub struct Receipt {
 }
 from_row! { Receipt { service_id, campaign_id, sent_at } }
 
-/// The messages of campaigns and Canvases that users were sent since a time. Conversion windows
-/// begin with these.
+/// The messages of campaigns and Canvases that users, or those who were merged into them, were sent
+/// since a time. Conversion windows begin with these.
 pub async fn receipts(
     tx: &mut Tx,
     workspace: i32,
     users: &[Uuid],
     since: i64,
 ) -> Result<Vec<Receipt>, StoreError> {
-    Ok(match tx {
-        _ if users.is_empty() => Vec::new(),
+    let merged = merged_rows::merged_into(tx, workspace, users).await?;
+    let ids: Vec<Uuid> = users.iter().chain(merged.keys()).copied().collect();
+    let mut receipts: Vec<Receipt> = match tx {
+        _ if ids.is_empty() => Vec::new(),
         Tx::Postgres(tx) => {
             // OFFSET 0 forces an index lookup for each user.
             sqlx::query_as(
@@ -145,7 +148,7 @@ pub async fn receipts(
                      OFFSET 0) AS found",
             )
             .bind(workspace)
-            .bind(users)
+            .bind(ids)
             .bind(since)
             .fetch_all(&mut **tx)
             .await?
@@ -159,12 +162,16 @@ pub async fn receipts(
                    AND state IN ('sent', 'delivered')",
             )
             .bind(workspace)
-            .bind(to_json(users)?)
+            .bind(to_json(&ids)?)
             .bind(since)
             .fetch_all(&mut **tx)
             .await?
         }
-    })
+    };
+    for receipt in &mut receipts {
+        receipt.service_id = merged.get(&receipt.service_id).copied().unwrap_or(receipt.service_id);
+    }
+    Ok(receipts)
 }
 
 /// A message with a new report.

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::super::content::MessageSource;
 use super::super::order::{Named, SubscriptionState, Target};
 use super::super::recipient::{IDENTIFIER_FIELDS, MAX_USERS, Members, Properties, User};
-use super::{CheckedSend, SendId, campaign, contents};
+use super::{CheckedSend, SendId, campaign, contents, no_message};
 use crate::When;
 use crate::when::ScheduleObject;
 use content::campaigns::ApiCampaigns;
@@ -76,7 +76,8 @@ impl ScheduleCampaignRequest {
     ) -> Result<(When, CheckedSend), ApiError> {
         let (request, ScheduleTime { schedule }) =
             fields::read_both::<TriggerRequest, ScheduleTime>(body)?;
-        Ok((schedule, request.checked(declared, settings, campaigns)?))
+        let checked = request.checked(declared, MessageSource::Schedule, settings, campaigns)?;
+        Ok((schedule, checked))
     }
 }
 
@@ -89,12 +90,13 @@ impl TriggerRequest {
         settings: &Settings,
         campaigns: &ApiCampaigns,
     ) -> Result<CheckedSend, ApiError> {
-        fields::read::<Self>(body)?.checked(declared, settings, campaigns)
+        fields::read::<Self>(body)?.checked(declared, MessageSource::Send, settings, campaigns)
     }
 
     fn checked(
         self,
         declared: Option<&Map<String, Value>>,
+        source: MessageSource,
         settings: &Settings,
         campaigns: &ApiCampaigns,
     ) -> Result<CheckedSend, ApiError> {
@@ -129,7 +131,8 @@ impl TriggerRequest {
             }
             _ => {}
         }
-        let (_, messages, problems) = contents(declared, MessageSource::Schedule, settings)?;
+        let declared = declared.ok_or_else(|| no_message("the campaign declares no messages"))?;
+        let (_, messages, problems) = contents(Some(declared), source, settings)?;
         let audience = self.audience.map(|audience| audience.to_json());
         Ok(CheckedSend {
             send_id: self.send_id.map(|SendId(id)| id),

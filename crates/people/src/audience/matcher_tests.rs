@@ -10,6 +10,7 @@ use crate::users::Recipient;
 use crate::users::activity::Activity;
 use crate::users::recipient::CustomAttributes;
 use kit::clock::{format_time, parse_time};
+use kit::json::canonical;
 
 /// Noon of a day.
 const NOW: i64 = 1_795_262_400_000;
@@ -439,5 +440,65 @@ fn a_trigger_names_properties_that_are_equal() {
         (json!({ "o": {} }), false),
     ] {
         assert_eq!(has_properties(&object(wanted.clone()), &bought), expected, "{wanted}");
+    }
+}
+
+/// JSON in which equal values often have different spellings.
+fn any_spelling() -> impl Strategy<Value = String> {
+    let leaf = prop::sample::select(vec![
+        "null",
+        "true",
+        "0",
+        "-0.0",
+        "1",
+        "1.0",
+        "10e-1",
+        "1.5",
+        "0.15e1",
+        "9007199254740993",
+        "9007199254740992.0",
+        "9007199254740992",
+        "18446744073709551615",
+        "18446744073709551616",
+        "1.8446744073709551616e19",
+        "-9223372036854775808",
+        "-9223372036854775809",
+        "1e300",
+        r#""1""#,
+        r#""é""#,
+        r#""\u00e9""#,
+        r#""a/b""#,
+        r#""a\/b""#,
+    ]);
+    leaf.prop_map(str::to_owned).prop_recursive(2, 8, 2, |inner| {
+        let field = || prop::option::of(inner.clone());
+        let fields = (field(), field(), any::<bool>());
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3)
+                .prop_map(|elements| format!("[{}]", elements.join(","))),
+            fields.prop_map(|(a, b, is_reversed)| {
+                let a = a.map(|a| format!(r#""a":{a}"#));
+                let b = b.map(|b| format!(r#""\u0062":{b}"#));
+                let mut fields: Vec<String> = a.into_iter().chain(b).collect();
+                if is_reversed {
+                    fields.reverse();
+                }
+                format!("{{{}}}", fields.join(","))
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(5_000))]
+
+    /// Changes of arrays compare elements as audiences do.
+    #[test]
+    fn canonical_texts_are_the_same_for_equal_values(a in any_spelling(), b in any_spelling()) {
+        let property = |json: &str| {
+            Map::from_iter([("value".to_owned(), serde_json::from_str::<Value>(json).unwrap())])
+        };
+        let is_equal = has_properties(&property(&a), &property(&b));
+        prop_assert_eq!(canonical(&a) == canonical(&b), is_equal, "{} {}", a, b);
     }
 }

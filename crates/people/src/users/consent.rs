@@ -14,12 +14,13 @@
 //!   not known which of them it concerns. `unsubscribed` counts as if it was received when they
 //!   met, and any other decision does not end it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::profile::{Field, Profile};
+use super::profile::{Field, Profile, check};
 use kit::json::push_string;
 
 /// The state in which a user gets no messages.
@@ -30,7 +31,7 @@ pub const UNSUBSCRIBED: &str = "unsubscribed";
 pub enum Topic<'a> {
     Email,
     Push,
-    /// A subscription group, by its id.
+    /// A subscription group, by its id in any spelling.
     Group(&'a str),
 }
 
@@ -46,6 +47,7 @@ struct Decision {
 pub struct Consent {
     email: Decision,
     push: Decision,
+    /// By the ids [as they are compared](check::group_id): earlier versions stored any spelling.
     groups: Vec<(String, Decision)>,
     /// When the user's state met that of another user for the last time; else 0.
     met_at: i64,
@@ -100,11 +102,22 @@ pub fn is_state(field: Field) -> bool {
 
 /// The groups in a value of `subscription_groups`, with their states.
 fn groups(json: &str) -> Vec<(String, String)> {
-    let groups: Vec<StoredGroup> = serde_json::from_str(json).unwrap_or_default();
-    groups
-        .into_iter()
-        .map(|group| (group.subscription_group_id, group.subscription_state))
-        .collect()
+    let group = |group: StoredGroup| {
+        (check::group_id(&group.subscription_group_id).into_owned(), group.subscription_state)
+    };
+    stored_groups(json).into_iter().map(group).collect()
+}
+
+fn stored_groups(json: &str) -> Vec<StoredGroup> {
+    serde_json::from_str(json).unwrap_or_default()
+}
+
+/// Whether a group has another spelling than the one that is compared.
+fn has_other_spelling(json: &str) -> bool {
+    let is_other = |group: &StoredGroup| {
+        matches!(check::group_id(&group.subscription_group_id), Cow::Owned(_))
+    };
+    stored_groups(json).iter().any(is_other)
 }
 
 impl TopicTimes {
@@ -114,6 +127,15 @@ impl TopicTimes {
 
     fn group(&self, id: &str) -> i64 {
         self.groups.get(id).copied().unwrap_or_default()
+    }
+
+    /// The same; of two times of a group, in different spellings, the later one counts.
+    fn by_compared_id(mut self) -> Self {
+        for (id, at) in std::mem::take(&mut self.groups) {
+            let last = self.groups.entry(check::group_id(&id).into_owned()).or_insert(at);
+            *last = at.max(*last);
+        }
+        self
     }
 }
 
@@ -191,6 +213,7 @@ impl Consent {
     pub fn read(profile: &Profile) -> Self {
         let times = profile.decision_times().and_then(|times| serde_json::from_str(times).ok());
         let Times { other, unsubscribed, met, address } = times.unwrap_or_default();
+        let (other, unsubscribed) = (other.by_compared_id(), unsubscribed.by_compared_id());
         let (email, push) =
             (profile.text(Field::EmailSubscribe), profile.text(Field::PushSubscribe));
         let mut consent = Self {
@@ -203,7 +226,7 @@ impl Consent {
         for (id, state) in profile.get(Field::SubscriptionGroups).map(groups).unwrap_or_default() {
             let (other, unsubscribed) = (other.group(&id), unsubscribed.group(&id));
             let decision = consent.decision(Topic::Group(&id));
-            // A group can be there twice, from a request that named it twice.
+            // A group can be there twice: from a request that named it twice, or in two spellings.
             if !decision.is_opt_out() {
                 *decision = Decision::read(Some(state), other, unsubscribed);
             }
@@ -234,7 +257,10 @@ impl Consent {
         let decision = match topic {
             Topic::Email => &self.email,
             Topic::Push => &self.push,
-            Topic::Group(id) => &self.groups.iter().find(|(group, _)| group == id)?.1,
+            Topic::Group(id) => {
+                let id = check::group_id(id);
+                &self.groups.iter().find(|(group, _)| *group == id)?.1
+            }
         };
         decision.state.as_deref()
     }
@@ -252,10 +278,10 @@ impl Consent {
         let id = match topic {
             Topic::Email => return &mut self.email,
             Topic::Push => return &mut self.push,
-            Topic::Group(id) => id,
+            Topic::Group(id) => check::group_id(id),
         };
-        let index = self.groups.iter().position(|(group, _)| group == id).unwrap_or_else(|| {
-            self.groups.push((id.to_owned(), Decision::default()));
+        let index = self.groups.iter().position(|(group, _)| *group == id).unwrap_or_else(|| {
+            self.groups.push((id.into_owned(), Decision::default()));
             self.groups.len() - 1
         });
         &mut self.groups[index].1
@@ -386,7 +412,8 @@ impl Consent {
         if self.push.state != before.push.state {
             set(profile, Field::PushSubscribe, &self.push);
         }
-        if self.groups_json() != before.groups_json() {
+        let stored = profile.get(Field::SubscriptionGroups);
+        if self.groups_json() != before.groups_json() || stored.is_some_and(has_other_spelling) {
             match self.groups_json() {
                 Some(groups) => profile.set_json(Field::SubscriptionGroups, groups),
                 None => profile.clear(Field::SubscriptionGroups),

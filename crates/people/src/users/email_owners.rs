@@ -3,11 +3,13 @@
 //! Any number of users may have one address, such as a placeholder. So only the keys of some of
 //! them are in memory at the same time, without documents.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use uuid::Uuid;
 
+use super::address::compared;
 use super::rows::{self, For, StoredUser};
 use super::service_id;
 use store::{StoreError, Tx};
@@ -35,8 +37,8 @@ impl Rank {
     }
 }
 
-/// The users that addresses identify among those who count, by address, without documents. The
-/// addresses are in lower case.
+/// The users that addresses identify among those who count, without documents, by the address
+/// [as it is compared](compared).
 pub async fn find(
     tx: &mut Tx,
     workspace: i32,
@@ -45,7 +47,7 @@ pub async fn find(
 ) -> Result<HashMap<String, StoredUser>, StoreError> {
     let mut owners: HashMap<String, StoredUser> = HashMap::new();
     let visit = |user: StoredUser| {
-        if let Some(email) = user.email.clone().filter(|_| counts(&user))
+        if let Some(email) = user.address().filter(|_| counts(&user)).map(Cow::into_owned)
             && owners.get(&email).is_none_or(|owner| Rank::new(owner) < Rank::new(&user))
         {
             owners.insert(email, user);
@@ -56,22 +58,22 @@ pub async fn find(
     Ok(owners)
 }
 
-/// Passes on each user who has one of these addresses, without documents, until `visit` breaks. The
-/// addresses are in lower case.
+/// Passes on each user who has one of these addresses, in any spelling, without documents, until
+/// `visit` breaks.
 pub async fn for_each_holder(
     tx: &mut Tx,
     workspace: i32,
     emails: &[&str],
     mut visit: impl FnMut(StoredUser) -> ControlFlow<()>,
 ) -> Result<(), StoreError> {
-    let emails_set: HashSet<&str> = emails.iter().copied().collect();
+    let emails_set: HashSet<Cow<'_, str>> = emails.iter().map(|email| compared(email)).collect();
     let mut hinted = rows::find_emails(tx, workspace, emails).await?;
     // In the order of the tables.
     hinted.sort_unstable_by_key(|id| (service_id::bucket(id).map(service_id::slice_of), *id));
     hinted.dedup();
     for ids in hinted.chunks(PAGE) {
         for user in rows::find_users(tx, workspace, ids, For::ReadingKeys).await? {
-            if user.email.as_deref().is_some_and(|email| emails_set.contains(email))
+            if user.address().is_some_and(|email| emails_set.contains(&*email))
                 && visit(user).is_break()
             {
                 return Ok(());

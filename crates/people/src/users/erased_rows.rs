@@ -1,7 +1,10 @@
 //! The SQL of records of erased users.
 
+use std::borrow::Cow;
+
 use sha2::{Digest as _, Sha256};
 
+use super::address;
 use log::message_ids::ID_RETENTION_MS;
 use runtime::topics;
 use store::{StoreError, Tx, execute, fetch_listed, on};
@@ -15,7 +18,22 @@ pub enum Name {
     Alias,
 }
 
-/// The stored record of an erased name: a hash, so that the name is not readable.
+impl Name {
+    /// The spellings of a name that rows can have.
+    pub fn spellings(self, value: &str) -> Vec<Cow<'_, str>> {
+        match self {
+            Self::Email => address::spellings(value),
+            Self::ExternalId | Self::Alias => vec![Cow::Borrowed(value)],
+        }
+    }
+}
+
+/// The stored records of an erased name, one for each of its spellings.
+pub fn name_hashes(name: Name, value: &str) -> Vec<[u8; 32]> {
+    name.spellings(value).iter().map(|spelling| name_hash(name, spelling)).collect()
+}
+
+/// The stored record of a spelling of a name: a hash, so that the name is not readable.
 pub fn name_hash(name: Name, value: &str) -> [u8; 32] {
     let kind = match name {
         Name::ExternalId => 1,

@@ -7,7 +7,8 @@ use std::ops::ControlFlow;
 use uuid::Uuid;
 
 use crate::users::activity::{Activity, ActivityError};
-use crate::users::erased_rows::{self, Name, name_hash};
+use crate::users::address::compared;
+use crate::users::erased_rows::{self, Name, name_hash, name_hashes};
 use crate::users::profile::{Field, Profile};
 use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
 use crate::users::selector::first_ids;
@@ -131,7 +132,7 @@ pub fn names<'a>(
 ) -> Vec<(Name, Cow<'a, str>)> {
     let (external_ids, email) = match (user, id.into()) {
         (Some(user), _) => (external_ids(user), user.email.as_deref().map(Cow::Borrowed)),
-        (None, UserRef::Text(id)) => (vec![Cow::Borrowed(id)], Some(Cow::Owned(id.to_lowercase()))),
+        (None, UserRef::Text(id)) => (vec![Cow::Borrowed(id)], Some(compared(id))),
         (None, UserRef::ServiceId(_)) => return Vec::new(),
     };
     let external_ids = external_ids.into_iter().map(|id| (Name::ExternalId, id));
@@ -158,7 +159,9 @@ pub async fn remove(
         remove_identifiers(tx, workspace, user).await?;
     }
     for (kind, value) in names {
-        erased_rows::add(tx, workspace, name_hash(*kind, value), erased_at).await?;
+        for hash in name_hashes(*kind, value) {
+            erased_rows::add(tx, workspace, hash, erased_at).await?;
+        }
     }
     match user {
         Some(user) => rows::remove_user(tx, workspace, user).await,
@@ -261,18 +264,17 @@ async fn find(
         users.retain(|user| current.iter().any(|owned| owned.service_id == user.service_id));
     }
     if users.is_empty() {
-        let email = id.to_lowercase();
         let mut holders: Vec<Uuid> = Vec::new();
         let visit = |user: StoredUser| {
             holders.push(user.service_id);
             ControlFlow::Continue(())
         };
-        email_owners::for_each_holder(tx, workspace, &[&email], visit).await?;
+        email_owners::for_each_holder(tx, workspace, &[id], visit).await?;
         if holders.len() > 1 {
             return Err(FindError::Several(holders));
         }
         users = rows::find_users(tx, workspace, &holders, purpose).await?;
-        users.retain(|user| user.email.as_ref() == Some(&email));
+        users.retain(|user| user.address() == Some(compared(id)));
     }
     users.pop().ok_or_else(|| FindError::NotFound(id.to_owned()))
 }

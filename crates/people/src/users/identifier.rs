@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::address;
+
 /// The identifier that decides which user an object belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -42,7 +44,7 @@ impl Identifier<'_> {
             Self::UserAlias(UserAlias { alias_name, alias_label }) => {
                 format!("{rank}{alias_label}\u{1f}{alias_name}")
             }
-            Self::Email(email) => format!("{rank}{}", email.to_lowercase()),
+            Self::Email(email) => format!("{rank}{}", address::compared(email)),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Finds the users that a request mentions, by any of their identifiers.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use uuid::Uuid;
 
+use super::address::{self, compared};
 use super::hint_rows::{self, Hint};
 use super::profile::{Alias, Field, Profile};
 use super::rows::{self, For, Kind, StoredUser};
@@ -27,7 +29,7 @@ pub enum Mention<'m> {
         label: &'m str,
         name: &'m str,
     },
-    /// Compared in lower case.
+    /// In any [spelling](address).
     Email(&'m str),
     /// In E.164.
     Phone(&'m str),
@@ -66,8 +68,7 @@ pub async fn find(
     for (mention, ids) in mentions.iter().zip(&mut candidates) {
         ids.retain(|id| match mention {
             Mention::Email(email) => {
-                let stored = users.get(id).and_then(|user| user.email.as_deref());
-                stored == Some(email.to_lowercase().as_str())
+                users.get(id).and_then(StoredUser::address) == Some(compared(email))
             }
             Mention::Phone(phone) => phones.contains(&((*phone).to_owned(), *id)),
             _ => users.contains_key(id),
@@ -81,6 +82,7 @@ struct Known {
     external_ids: HashMap<String, Uuid>,
     aliases: HashMap<String, Uuid>,
     merged: HashMap<Uuid, Uuid>,
+    /// By the address as it is compared.
     emails: Vec<(String, Uuid)>,
     phones: Vec<(String, Uuid)>,
 }
@@ -99,7 +101,11 @@ impl Known {
                 Mention::ExternalId(id) => external_ids.insert(id.to_owned()),
                 Mention::ServiceId(id) => ids.insert(id),
                 Mention::Alias { label, name } => aliases.insert(Alias::key_of(label, name)),
-                Mention::Email(email) => emails.insert(email.to_lowercase()),
+                Mention::Email(email) => {
+                    let spellings = address::spellings(email).into_iter();
+                    emails.extend(spellings.map(Cow::into_owned));
+                    continue;
+                }
                 Mention::Phone(phone) => phones.insert(phone.to_owned()),
             };
         }
@@ -108,7 +114,11 @@ impl Known {
             external_ids: identifiers(tx, workspace, Kind::ExternalId, &external_ids).await?,
             aliases: identifiers(tx, workspace, Kind::Alias, &aliases).await?,
             merged: merged_rows::find_merged(tx, workspace, &ids).await?,
-            emails: hints(tx, workspace, Hint::Email, &emails).await?,
+            emails: hints(tx, workspace, Hint::Email, &emails)
+                .await?
+                .into_iter()
+                .map(|(email, id)| (compared(&email).into_owned(), id))
+                .collect(),
             phones: hints(tx, workspace, Hint::Phone, &phones).await?,
         })
     }
@@ -125,7 +135,7 @@ impl Known {
             Mention::Alias { label, name } => {
                 self.aliases.get(&Alias::key_of(label, name)).copied().into_iter().collect()
             }
-            Mention::Email(email) => hinted(&self.emails, &email.to_lowercase()),
+            Mention::Email(email) => hinted(&self.emails, &compared(email)),
             Mention::Phone(phone) => hinted(&self.phones, phone),
         }
     }

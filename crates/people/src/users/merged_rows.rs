@@ -73,6 +73,43 @@ async fn kept_as(
     Ok(rows.into_iter().collect())
 }
 
+/// The users who were merged into these, and into those: by the id of each, the user in `kept` that
+/// the id stands for.
+pub async fn merged_into(
+    tx: &mut Tx,
+    workspace: i32,
+    kept: &[Uuid],
+) -> Result<HashMap<Uuid, Uuid>, StoreError> {
+    let mut merged: HashMap<Uuid, Uuid> = HashMap::new();
+    let mut wanted = kept.to_vec();
+    while !wanted.is_empty() {
+        let found = merged_as(tx, workspace, &wanted).await?;
+        wanted.clear();
+        for (id, kept_as) in found {
+            let present = merged.get(&kept_as).copied().unwrap_or(kept_as);
+            // An import of an earlier version could create a merged user again.
+            if !kept.contains(&id) && merged.insert(id, present).is_none() {
+                wanted.push(id);
+            }
+        }
+    }
+    Ok(merged)
+}
+
+async fn merged_as(
+    tx: &mut Tx,
+    workspace: i32,
+    ids: &[Uuid],
+) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
+    Ok(fetch_listed!(
+        tx,
+        query_as,
+        ids(ids),
+        "SELECT service_id, kept_as FROM merged_users WHERE workspace_id = $2 AND kept_as",
+        workspace
+    ))
+}
+
 /// Deletes the ids of all users who were merged into a user, and into those; returns them.
 pub(crate) async fn delete_merged(
     tx: &mut Tx,

@@ -8,8 +8,23 @@
 //! server.
 
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 
-use store::{StoreError, Tx};
+use store::retention::OldRows;
+use store::{Store, StoreError, Tx, old_rows};
+
+/// The starts of the server before the newest. A server that comes back gets a new number, also if
+/// it has an old row.
+const OLD_STARTS: OldRows =
+    old_rows!("server_starts", "number < (SELECT max(number) FROM server_starts)", 1_000);
+
+/// Deletes what is known of earlier starts of the server. Only PostgreSQL has them.
+pub async fn sweep(store: &Store, stop: &CancellationToken) -> Result<(), StoreError> {
+    if store.is_postgres() {
+        OLD_STARTS.delete(store, &[], stop).await?;
+    }
+    Ok(())
+}
 
 /// The user-creating transactions that a snapshot sees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -27,8 +27,8 @@ impl Name {
     }
 }
 
-/// Locks names until the end of the transaction, in the order of their keys. An external id in use
-/// is not locked: lock its profile instead.
+/// Locks names in all their spellings until the end of the transaction, in the order of their keys.
+/// An external id in use is not locked: lock its profile instead.
 pub async fn lock(
     tx: &mut Tx,
     workspace: i32,
@@ -38,11 +38,14 @@ pub async fn lock(
     if names.is_empty() {
         return Ok(());
     }
-    let mut names: Vec<(i16, &str)> =
-        names.iter().map(|(name, value)| (name.kind(), value.as_ref())).collect();
+    let spellings = names.iter().flat_map(|(name, value)| {
+        name.spellings(value).into_iter().map(move |spelling| (name.kind(), spelling))
+    });
+    let mut names: Vec<(i16, Cow<'_, str>)> = spellings.collect();
     names.sort_unstable();
     names.dedup();
-    let added = add(tx, workspace, names.into_iter().unzip()).await?;
+    let names = names.iter().map(|(kind, value)| (*kind, &**value)).unzip();
+    let added = add(tx, workspace, names).await?;
     sqlx::query("DELETE FROM identifiers WHERE ctid = ANY($1::text[]::tid[])")
         .bind(added)
         .execute(&mut **tx)

@@ -1,9 +1,11 @@
-//! The email addresses of users who unsubscribed, as their profiles have them.
+//! The email addresses of users who unsubscribed, as their profiles have them, in the spelling in
+//! which they are compared.
 
 use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
+use super::address::compared;
 use super::consent::Consent;
 use super::optout_rows;
 use super::profile::Profile;
@@ -17,10 +19,12 @@ const PAGE: usize = 20;
 pub(super) fn unsubscribed_emails(users: &[StoredUser]) -> BTreeMap<String, i64> {
     let mut opt_outs = BTreeMap::new();
     for user in users {
-        let (Some(email), Ok(profile)) = (&user.email, Profile::parse(&user.doc)) else { continue };
+        let (Some(email), Ok(profile)) = (user.address(), Profile::parse(&user.doc)) else {
+            continue;
+        };
         let consent = Consent::read(&profile).with_opt_outs_at(user.attributes_at);
         if let Some(at) = consent.unsubscribed_at() {
-            let last = opt_outs.entry(email.clone()).or_insert(at);
+            let last = opt_outs.entry(email.into_owned()).or_insert(at);
             *last = at.max(*last);
         }
     }
@@ -37,7 +41,8 @@ pub(super) async fn erase(
     erased_at: i64,
 ) -> Result<(), StoreError> {
     let recorded = optout_rows::find(tx, workspace, emails).await?;
-    let mut erased: Vec<&str> = recorded.keys().map(String::as_str).collect();
+    let mut erased: Vec<&str> = emails.to_vec();
+    erased.retain(|email| recorded.contains_key(&*compared(email)));
     // Waits for transactions that unsubscribe a user of an address.
     optout_rows::lock_rows(tx, workspace, &erased).await?;
     let users: Vec<Uuid> = rows::find_emails(tx, workspace, &erased).await?;
@@ -47,7 +52,7 @@ pub(super) async fn erase(
         }
         let users = rows::find_users(tx, workspace, ids, For::Reading).await?;
         let unsubscribed = unsubscribed_emails(&users);
-        erased.retain(|email| !unsubscribed.contains_key(*email));
+        erased.retain(|email| !unsubscribed.contains_key(&*compared(email)));
     }
     // Including decisions at the time of the erasure.
     let erased: Vec<(&str, i64)> =

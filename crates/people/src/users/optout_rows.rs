@@ -1,22 +1,27 @@
-//! The SQL of email addresses whose users unsubscribed. An address is stored as a hash, so that it
-//! is not readable; it is found again when another user gets it.
+//! The SQL of email addresses whose users unsubscribed. An address is stored as hashes of its
+//! [spellings](super::address), so that it is not readable; it is found again when another user
+//! gets it.
 
 use std::collections::{BTreeMap, HashMap};
 
 use store::{StoreError, Tx, fetch_listed, insert_rows};
 
-use super::erased_rows::{Name, name_hash};
+use super::address;
+use super::erased_rows::{Name, name_hashes};
 
 /// The class of the addresses' advisory locks in PostgreSQL.
 const LOCK_CLASS: i32 = 0x6f70_746f;
 
-/// When the users of these addresses unsubscribed, for those that are unsubscribed.
+/// When the users of these addresses unsubscribed, for those that are unsubscribed, by the address
+/// [as it is compared](address::compared).
 pub async fn find(
     tx: &mut Tx,
     workspace: i32,
     emails: &[&str],
 ) -> Result<HashMap<String, i64>, StoreError> {
-    let hashes: Vec<[u8; 32]> = emails.iter().map(|email| name_hash(Name::Email, email)).collect();
+    let by_hash: Vec<([u8; 32], &str)> =
+        emails.iter().flat_map(|email| hashes_of(email).map(move |hash| (hash, *email))).collect();
+    let hashes: Vec<[u8; 32]> = by_hash.iter().map(|(hash, _)| *hash).collect();
     let found: Vec<(Vec<u8>, i64)> = fetch_listed!(
         tx,
         query_as,
@@ -25,9 +30,17 @@ pub async fn find(
         workspace
     );
     let found: HashMap<Vec<u8>, i64> = found.into_iter().collect();
-    let decided_at = |hash: &[u8; 32]| found.get(&hash[..]).copied();
-    let by_hash = emails.iter().zip(&hashes);
-    Ok(by_hash.filter_map(|(email, hash)| Some(((*email).to_owned(), decided_at(hash)?))).collect())
+    let mut decided: HashMap<String, i64> = HashMap::new();
+    for (hash, email) in by_hash {
+        let Some(at) = found.get(&hash[..]) else { continue };
+        let last = decided.entry(address::compared(email).into_owned()).or_insert(*at);
+        *last = (*last).max(*at);
+    }
+    Ok(decided)
+}
+
+fn hashes_of(email: &str) -> impl Iterator<Item = [u8; 32]> + use<> {
+    name_hashes(Name::Email, email).into_iter()
 }
 
 /// Locks addresses until the end of the transaction: those that users get, against transactions
@@ -39,11 +52,13 @@ pub async fn lock(
     unsubscribed: &[&str],
 ) -> Result<(), StoreError> {
     let Tx::Postgres(tx) = tx else { return Ok(()) };
-    let lock_number = |email: &&str| i32::from(name_hash(Name::Email, email)[0]) ^ (workspace << 8);
     // By lock; whether it is exclusive.
-    let mut locks: BTreeMap<i32, bool> =
-        new_emails.iter().map(|email| (lock_number(email), false)).collect();
-    locks.extend(unsubscribed.iter().map(|email| (lock_number(email), true)));
+    let mut locks: BTreeMap<i32, bool> = BTreeMap::new();
+    for (emails, is_exclusive) in [(new_emails, false), (unsubscribed, true)] {
+        for hash in emails.iter().flat_map(|email| hashes_of(email)) {
+            locks.insert(i32::from(hash[0]) ^ (workspace << 8), is_exclusive);
+        }
+    }
     if locks.is_empty() {
         return Ok(());
     }
@@ -70,7 +85,7 @@ pub(super) async fn lock_rows(
     emails: &[&str],
 ) -> Result<(), StoreError> {
     let Tx::Postgres(tx) = tx else { return Ok(()) };
-    let hashes: Vec<[u8; 32]> = emails.iter().map(|email| name_hash(Name::Email, email)).collect();
+    let hashes: Vec<[u8; 32]> = emails.iter().flat_map(|email| hashes_of(email)).collect();
     sqlx::query(
         "SELECT 1 FROM unsubscribed_emails WHERE workspace_id = $1 AND who = ANY($2)
          ORDER BY who FOR UPDATE",
@@ -137,8 +152,11 @@ pub async fn remove(
 
 /// The hashes, in the order in which rows are locked.
 fn sorted(emails: &[(&str, i64)]) -> Vec<([u8; 32], i64)> {
-    let mut hashes: Vec<_> =
-        emails.iter().map(|(email, at)| (name_hash(Name::Email, email), *at)).collect();
+    let hashes = |(email, at): &(&str, i64)| {
+        let at = *at;
+        hashes_of(email).map(move |hash| (hash, at))
+    };
+    let mut hashes: Vec<_> = emails.iter().flat_map(hashes).collect();
     hashes.sort_unstable();
     hashes
 }

@@ -352,6 +352,10 @@ mod tests {
             (Field::CurrentLocation, r#"{"longitude":1.50,"latitude":-2}"#),
             (Field::PushTokens, r#"[{"app_id":"a","token":"t","kind":"live_activity"}]"#),
             (Field::EmailSubscribe, r#""opted_in""#),
+            (
+                Field::SubscriptionGroups,
+                r#"[{"subscription_group_id":"G 1","subscription_state":"subscribed"}]"#,
+            ),
         ] {
             assert_eq!(set(field, json).as_deref(), Ok(json), "{field:?}");
         }
@@ -380,6 +384,11 @@ mod tests {
                 r#"[{"alias_name":"a","alias_label":"b"}]"#,
             ),
             (Field::Apps, r#"[{"sessions":12,"name":"A"}]"#, r#"[{"name":"A","sessions":"12"}]"#),
+            (
+                Field::SubscriptionGroups,
+                r#"[{"subscription_group_id":"7D0C6F5E-4B1A-4E0F-9A55-2F6D1C3B8A90","subscription_state":"subscribed"}]"#,
+                r#"[{"subscription_group_id":"7d0c6f5e-4b1a-4e0f-9a55-2f6d1c3b8a90","subscription_state":"subscribed"}]"#,
+            ),
         ] {
             assert_eq!(set(field, json).as_deref(), Ok(stored), "{field:?}");
         }
@@ -509,6 +518,18 @@ mod tests {
                     prop_assert_eq!(set(field, &stored), Ok(stored));
                 }
             }
+        }
+
+        #[test]
+        fn a_uuid_of_a_group_has_one_spelling(id in any::<u128>(), text in ".{0,40}") {
+            let id = uuid::Uuid::from_u128(id);
+            let (hyphenated, simple) = (id.to_string(), id.simple().to_string());
+            let urn = id.urn().to_string();
+            for spelling in [&hyphenated, &hyphenated.to_uppercase(), &simple, &urn] {
+                prop_assert!(check::group_id(spelling) == hyphenated, "{spelling}");
+            }
+            let once = check::group_id(&text);
+            prop_assert!(check::group_id(&once) == once, "{text}");
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::profile::TIME_ZONE_CHANGED_AT;
+use super::profile::{TIME_ZONE_CHANGED_AT, check};
 use kit::clock::parse_time;
 use kit::json::TreeObject;
 
@@ -24,6 +24,9 @@ const CONTACT_FIELDS: [&str; 7] = [
     "subscription_groups",
     "push_tokens",
 ];
+
+/// The state in a subscription group of a user who gets its messages.
+const SUBSCRIBED: &str = "subscribed";
 
 /// The member of a stored document that has the custom attributes.
 const CUSTOM_ATTRIBUTES: &str = "custom_attributes";
@@ -119,7 +122,8 @@ pub struct PushToken<'a> {
 impl Recipient {
     /// Reads a stored document.
     pub fn read(service_id: Uuid, document: &str) -> Result<Self, serde_json::Error> {
-        let Document { profile, custom } = serde_json::from_str(document)?;
+        let Document { mut profile, custom } = serde_json::from_str(document)?;
+        spell_group_ids(&mut profile);
         Ok(Self { service_id, profile, custom })
     }
 
@@ -133,6 +137,7 @@ impl Recipient {
                 profile.insert(name.to_owned(), serde_json::from_str(value.get())?);
             }
         }
+        spell_group_ids(&mut profile);
         Ok(Self { service_id, profile, custom: CustomAttributes::default() })
     }
 
@@ -187,16 +192,20 @@ impl Recipient {
         self.objects("apps").filter_map(time).max()
     }
 
-    /// Whether the user is in a subscription group (of SMS or WhatsApp). If several states are
-    /// stored for the group, all must be `subscribed`.
+    /// Whether the user is in a subscription group (of SMS or WhatsApp).
     pub fn is_in_group(&self, id: &str) -> bool {
-        let states = || self.objects("subscription_groups").filter_map(|group| state_in(group, id));
-        states().next().is_some() && states().all(|state| state == "subscribed")
+        self.group_state(id) == Some(SUBSCRIBED)
     }
 
-    /// The user's state in a subscription group, if there is one.
+    /// The user's state in a subscription group, if there is one. If several are stored, the first
+    /// other one than `subscribed`.
     pub fn group_state(&self, id: &str) -> Option<&str> {
-        self.objects("subscription_groups").find_map(|group| state_in(group, id))
+        let id = check::group_id(id);
+        let groups = self.objects("subscription_groups");
+        let mut states = groups.filter_map(|group| state_in(group, &id));
+        let first = states.next()?;
+        let mut all = std::iter::once(first).chain(states);
+        all.find(|state| *state != SUBSCRIBED).or(Some(first))
     }
 
     pub fn push_tokens(&self) -> impl Iterator<Item = PushToken<'_>> {
@@ -219,6 +228,20 @@ impl Recipient {
             .flatten()
             .filter_map(Value::as_object)
     }
+}
+
+/// Spells the ids of subscription groups [as they are compared](check::group_id): earlier versions
+/// stored any spelling. If a group is there twice, the first entry that is not `subscribed` is read
+/// first, also by templates.
+fn spell_group_ids(profile: &mut Map<String, Value>) {
+    let groups = profile.get_mut("subscription_groups").and_then(Value::as_array_mut);
+    let Some(groups) = groups else { return };
+    for group in groups.iter_mut() {
+        if let Some(Value::String(id)) = group.get_mut("subscription_group_id") {
+            *id = check::group_id(id).into_owned();
+        }
+    }
+    groups.sort_by_key(|group| group["subscription_state"] == SUBSCRIBED);
 }
 
 /// The state that an entry of `subscription_groups` has, if it is of that group.
@@ -257,5 +280,36 @@ mod tests {
         assert!(contact.push_tokens().eq(user.push_tokens()));
         assert_eq!(contact.text("first_name"), None);
         assert!(Recipient::read_contact(Uuid::nil(), "{").is_err());
+    }
+
+    #[test]
+    fn a_group_is_found_by_each_spelling_that_earlier_versions_stored() {
+        const ID: &str = "7d0c6f5e-4b1a-4e0f-9a55-2f6d1c3b8a90";
+        let group = |id: &str, state: &str| -> Value {
+            json!({ "subscription_group_id": id, "subscription_state": state })
+        };
+        for spelling in
+            [ID, "7D0C6F5E-4B1A-4E0F-9A55-2F6D1C3B8A90", "7d0c6f5e4b1a4e0f9a552f6d1c3b8a90"]
+        {
+            for (first, other, state) in [
+                ("subscribed", "subscribed", "subscribed"),
+                ("subscribed", "unsubscribed", "unsubscribed"),
+                ("unsubscribed", "subscribed", "unsubscribed"),
+            ] {
+                let groups = [group("G", "unsubscribed"), group(spelling, first), group(ID, other)];
+                let document = json!({ "subscription_groups": groups }).to_string();
+                for user in [
+                    Recipient::read(Uuid::nil(), &document).unwrap(),
+                    Recipient::read_contact(Uuid::nil(), &document).unwrap(),
+                ] {
+                    assert_eq!(user.group_state(ID), Some(state), "{document}");
+                    assert_eq!(user.is_in_group(ID), state == "subscribed", "{document}");
+                    assert_eq!(
+                        (user.group_state("G"), user.group_state("g")),
+                        (Some("unsubscribed"), None)
+                    );
+                }
+            }
+        }
     }
 }

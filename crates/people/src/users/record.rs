@@ -11,8 +11,8 @@ use uuid::Uuid;
 
 use super::activity::{Activity, Summary, WINDOW_DAYS};
 use super::profile::{Alias, Field, FieldError, MAX_BYTES, MAX_TEXT, Profile};
-use super::service_id;
 use super::tokens::{self, TokenKey};
+use super::{address, service_id};
 use kit::clock::parse_time;
 use kit::json::{self, JsonFields};
 use kit::money;
@@ -27,7 +27,7 @@ pub struct Record {
     pub random_bucket: Option<u16>,
     pub external_id: Option<String>,
     pub aliases: Vec<Alias>,
-    /// In lower case, as emails are compared.
+    /// In the [spelling](address::stored) of rows; compare [`address`](Self::address).
     pub email: Option<String>,
     /// The keys of its push tokens.
     pub push_tokens: Vec<TokenKey>,
@@ -135,7 +135,7 @@ impl Record {
             random_bucket,
             external_id: profile.text(Field::ExternalId),
             aliases: profile.aliases(),
-            email: profile.text(Field::Email).map(|email| email.to_lowercase()),
+            email: profile.text(Field::Email).map(|email| address::stored(&email)),
             push_tokens: profile.get(Field::PushTokens).map(tokens::keys).unwrap_or_default(),
             profile,
             activity,
@@ -146,6 +146,11 @@ impl Record {
             || record.email.is_some()
             || !record.aliases.is_empty();
         if has_identifier { Ok(record) } else { Err(RecordError::MissingIdentifier) }
+    }
+
+    /// The email [as it is compared](address::compared).
+    pub fn address(&self) -> Option<Cow<'_, str>> {
+        self.email.as_deref().map(address::compared)
     }
 
     /// The service_id and the bucket, if they fit each other.

@@ -2,14 +2,15 @@
 //!
 //! PostgreSQL gets arrays, SQLite lists of values and JSON arrays.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Postgres, QueryBuilder, Sqlite};
 use uuid::Uuid;
 
-use super::large_rows;
 use super::service_id::{slice, with_slices};
+use super::{address, large_rows};
 use store::insert::SQLITE_ROWS;
 use store::{OpenTransaction, StoreError, Tx, execute, fetch_listed, insert_rows, on, to_json};
 
@@ -27,11 +28,18 @@ pub struct StoredUser {
     pub key: i64,
     pub service_id: Uuid,
     pub external_id: Option<String>,
-    /// In lower case, as emails are compared.
+    /// In a [spelling](address::stored) of rows; compare [`address`](Self::address).
     pub email: Option<String>,
     /// When the profile was last written, in milliseconds since the epoch.
     pub attributes_at: i64,
     pub doc: String,
+}
+
+impl StoredUser {
+    /// The email [as it is compared](address::compared).
+    pub fn address(&self) -> Option<Cow<'_, str>> {
+        self.email.as_deref().map(address::compared)
+    }
 }
 
 /// An identifier and its user.
@@ -63,16 +71,20 @@ pub async fn find_identifiers(
     Ok(rows.into_iter().map(|(value, service_id)| Identifier { kind, value, service_id }).collect())
 }
 
-/// Users who may have these addresses; a user with several of them more than once.
+/// Users who may have these addresses, in any spelling; a user with several of them more than once.
 pub async fn find_emails(
     tx: &mut Tx,
     workspace: i32,
     emails: &[&str],
 ) -> Result<Vec<Uuid>, StoreError> {
+    let spellings: Vec<Cow<'_, str>> =
+        emails.iter().flat_map(|email| address::spellings(email)).collect();
+    let spellings: Vec<&str> = spellings.iter().map(Cow::as_ref).collect();
+    let spellings = spellings.as_slice();
     Ok(fetch_listed!(
         tx,
         query_scalar,
-        each plain(emails),
+        each plain(spellings),
         "SELECT service_id FROM emails WHERE workspace_id = $2 AND email",
         workspace
     ))

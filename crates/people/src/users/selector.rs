@@ -97,15 +97,26 @@ pub(super) fn first_ids(ids: &[Uuid]) -> String {
     texts.join(", ") + more
 }
 
-/// Renames the workspace's other name for `service_id`, if it has one, in the fields of a request.
-pub fn rename_alias(fields: &mut Map<String, Value>, alias: Option<&str>) {
-    const SERVICE_ID: &str = "service_id";
-    if let Some(alias) = alias
-        && !fields.contains_key(SERVICE_ID)
-        && let Some(id) = fields.remove(alias)
-    {
-        fields.insert(SERVICE_ID.to_owned(), id);
+/// Renames the workspace's other name for `service_id`, if it has one, in the fields of a request;
+/// also with an `s` at its end, for several ids. A field must not be set under both names: one of
+/// the values would be lost.
+pub fn rename_alias(fields: &mut Map<String, Value>, alias: Option<&str>) -> Result<(), ApiError> {
+    let Some(alias) = alias else { return Ok(()) };
+    for (other, name) in [(alias.to_owned(), "service_id"), (format!("{alias}s"), "service_ids")] {
+        let Some(value) = fields.remove(&other) else { continue };
+        if !fields.get(name).is_some_and(is_set) {
+            fields.insert(name.to_owned(), value);
+        } else if is_set(&value) {
+            let text = format!("{other} must not be set together with {name}");
+            return Err(ApiError::invalid_field(text));
+        }
     }
+    Ok(())
+}
+
+/// Whether a field names users. An empty array names nobody.
+pub fn is_set(value: &Value) -> bool {
+    !value.is_null() && value.as_array().is_none_or(|all| !all.is_empty())
 }
 
 /// A service_id, and its text in the request.
@@ -187,8 +198,8 @@ mod tests {
 
     fn read(body: &Value, alias: Option<&str>) -> Result<(String, String), (Code, String)> {
         let mut fields = body.as_object().unwrap().clone();
-        rename_alias(&mut fields, alias);
-        let read = gateway::fields::read::<UserSelector>(&fields);
+        let renamed = rename_alias(&mut fields, alias);
+        let read = renamed.and_then(|()| gateway::fields::read::<UserSelector>(&fields));
         read.and_then(|selector| {
             let (name, mention) = selector.mention()?;
             Ok((name.to_owned(), format!("{mention:?}")))
@@ -213,7 +224,37 @@ mod tests {
         }
         let expected =
             ("service_id".to_owned(), format!("{:?}", Mention::ServiceId(id.parse().unwrap())));
-        assert_eq!(read(&json!({ "their_id": id }), Some("their_id")), Ok(expected));
+        for body in [
+            json!({ "their_id": id }),
+            json!({ "their_id": id, "service_id": null }),
+            json!({ "their_id": null, "service_id": id }),
+            json!({ "their_id": id, "their_ids": [] }),
+        ] {
+            assert_eq!(read(&body, Some("their_id")).as_ref(), Ok(&expected), "{body}");
+        }
+        for body in [
+            json!({ "their_id": id, "service_id": id }),
+            json!({ "their_id": id, "their_ids": [id] }),
+        ] {
+            let (code, _) = read(&body, Some("their_id")).unwrap_err();
+            assert_eq!(code, Code::InvalidField, "{body}");
+        }
+    }
+
+    #[test]
+    fn several_ids_have_one_name() {
+        let renamed = |body: Value| {
+            let mut fields = body.as_object().unwrap().clone();
+            rename_alias(&mut fields, Some("uid")).map(|()| Value::from(fields)).ok()
+        };
+        for (body, expected) in [
+            (json!({ "uids": ["a"] }), Some(json!({ "service_ids": ["a"] }))),
+            (json!({ "uids": ["a"], "service_ids": [] }), Some(json!({ "service_ids": ["a"] }))),
+            (json!({ "uids": [], "service_ids": ["a"] }), Some(json!({ "service_ids": ["a"] }))),
+            (json!({ "uids": ["a"], "service_ids": ["b"] }), None),
+        ] {
+            assert_eq!(renamed(body.clone()), expected, "{body}");
+        }
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! a time, for all callers. So unknown keys cost the database only a few reads per second, however
 //! many there are, and never delay listed keys.
 //!
-//! The callers with a new key share a place, so that a burst of first requests with it waits for
-//! one list. Once a list without the key was read, further callers with it need a place each.
+//! With slots, the callers with a new key share a place, so that a burst of first requests with it
+//! waits for one list. Once a list without the key was read, further ones need a place each.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -36,8 +36,8 @@ pub struct CachedList<K, T> {
     last_reading: tokio::sync::Mutex<Option<Reading>>,
     waiting: Mutex<Waiting<K>>,
     places: Arc<Semaphore>,
-    /// For callers that share a place: each occupies a request, too.
-    slots: Arc<Semaphore>,
+    /// For callers that share a place, if they do: each occupies a request, too.
+    slots: Option<Arc<Semaphore>>,
 }
 
 /// The callers that wait.
@@ -81,8 +81,9 @@ impl<K: Eq + Hash> Drop for Caller<'_, K> {
 }
 
 impl<K: Clone + Eq + Hash, T: Send + Sync + 'static> CachedList<K, T> {
-    /// `slots` limits the callers that share a place; further ones need a place each.
-    pub fn new(slots: Arc<Semaphore>) -> Self {
+    /// `slots` limits the callers that share a place. Further ones need a place each, and without
+    /// `slots`, all do.
+    pub fn new(slots: Option<Arc<Semaphore>>) -> Self {
         Self {
             latest: Mutex::default(),
             last_reading: tokio::sync::Mutex::default(),
@@ -151,7 +152,8 @@ impl<K: Clone + Eq + Hash, T: Send + Sync + 'static> CachedList<K, T> {
         let Waiting { keys, last_began } = &mut *waiting;
         let is_before = |since: Instant| last_began.is_none_or(|began| began < since);
         let can_share = keys.get(key).is_some_and(|callers| is_before(callers.since));
-        let slot = can_share.then(|| self.slots.clone().try_acquire_owned().ok()).flatten();
+        let slots = self.slots.clone().filter(|_| can_share);
+        let slot = slots.and_then(|slots| slots.try_acquire_owned().ok());
         let permit = slot.or_else(|| self.places.clone().try_acquire_owned().ok())?;
         let callers = keys.entry(key.clone()).or_insert(Callers { since: now, count: 0 });
         callers.count += 1;
@@ -168,7 +170,7 @@ mod tests {
     use super::*;
 
     fn new_list(slots: usize) -> CachedList<usize, usize> {
-        CachedList::new(Arc::new(Semaphore::new(slots)))
+        CachedList::new(Some(Arc::new(Semaphore::new(slots))))
     }
 
     #[tokio::test]
@@ -220,7 +222,7 @@ mod tests {
         // The first one has a place, and the last ones.
         let results = join_all((0..SLOTS + PLACES + 3).map(|_| ask(0))).await;
         assert_eq!(count_busy(&results), 3);
-        assert_eq!(listing.slots.available_permits(), SLOTS);
+        assert_eq!(listing.slots.as_ref().unwrap().available_permits(), SLOTS);
         // A list without the key was read since the first of them waits.
         let others = async {
             listing.waiting.lock().last_began = Some(Instant::now());

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
+use crate::fairness::Share;
 use kit::clock::millis;
 use kit::retry::{self, Retry};
 use store::claims::{self, Claim, ClaimError, Claimed, Kind, Skipped};
@@ -76,10 +77,9 @@ impl Options {
 
     /// How many more rows a workspace with `held` rows may have while `free` rows are free.
     fn left_to(&self, held: usize, free: usize) -> usize {
-        // The first one may take all that is free, as in `SharedMemory::halves`.
-        let first = usize::from(held == 0).min(free);
-        let more = (free.saturating_sub(held) / 2).max(first);
-        more.min(self.per_workspace.saturating_sub(held))
+        let share = Share::halves(self.per_workspace);
+        // The first one may take the last row that is free.
+        share.more(held, false, free).max(share.more(held, held == 0, free.min(1)))
     }
 }
 

@@ -22,7 +22,6 @@ use gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operatio
 use messages::when::PAST;
 use messages::{Timing, When};
 use store::Tx;
-use store::claims;
 
 const CREATE: &str = "canvas.trigger.schedule.create";
 const SEND: &str = "canvas.trigger.send";
@@ -150,7 +149,7 @@ async fn accept(
         Begun::Turn(turn) => turn,
     };
     // The database's clock, by which it will be sent, whatever a gateway's own clock shows.
-    let now = app.clock.moved(claims::now(&mut turn.tx).await?);
+    let now = app.database_now(&mut turn.tx).await?;
     if when.is_some_and(|when| when.is_past(now)) {
         return Err(ApiError::Invalid(PAST.into()));
     }

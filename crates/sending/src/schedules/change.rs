@@ -26,7 +26,6 @@ use messages::order::Order;
 use messages::request::{self, MessageProblem, fill_email};
 use messages::when::{PAST, ScheduleObject};
 use runtime::audit::Change;
-use store::claims;
 use store::{StoreError, Tx};
 
 const ALREADY_SENT: &str = "The schedule has already been sent";
@@ -362,7 +361,7 @@ async fn update(
     // After the stored response: messages that were valid for it may be invalid now.
     let messages = messages.transpose()?;
     let has_new_messages = messages.is_some();
-    let now = app.clock.moved(claims::now(&mut turn.tx).await?);
+    let now = app.database_now(&mut turn.tx).await?;
     let mut schedule = kind.find(&mut turn.tx, caller.workspace.id, &schedule_key).await?;
     if schedule.state != ScheduleState::Pending || schedule.reached_at.is_some() {
         return Err(ApiError::Invalid(ALREADY_SENT.into()));

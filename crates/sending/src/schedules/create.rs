@@ -14,7 +14,6 @@ use gateway::{ApiError, Caller, IdempotencyKey, JsonText};
 use messages::order::Kind;
 use messages::request::{ScheduleCampaignRequest, ScheduleMessagesRequest, fill_email};
 use messages::when::PAST;
-use store::claims;
 
 /// The requests that schedule messages.
 #[derive(Clone, Copy)]
@@ -55,7 +54,7 @@ pub(super) async fn schedule(
     // After the stored response: a body that was valid for it may be invalid now.
     let (when, checked) = request?;
     // The database's clock, by which it will be sent, whatever a gateway's own clock shows.
-    let now = app.clock.moved(claims::now(&mut turn.tx).await?);
+    let now = app.database_now(&mut turn.tx).await?;
     if when.is_past(now) {
         return Err(ApiError::Invalid(PAST.into()));
     }

@@ -1,7 +1,7 @@
 //! The emails of transactional campaigns, ready to be rendered.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -15,33 +15,40 @@ use messages::content::{Content, MessageSource};
 /// Maximum number of campaigns in the cache.
 const MAX_CAMPAIGNS: usize = 1_000;
 
+/// The email of a campaign, or why it is invalid.
+pub type ContentResult = Result<Arc<Content>, String>;
+
 /// Cache of campaigns' parsed emails.
 #[derive(Default)]
 pub struct Contents(Mutex<HashMap<(i32, Uuid), CachedContent>>);
 
-/// The content and its source.
+/// The content, and what it was parsed from.
 struct CachedContent {
     messages: Map<String, Value>,
+    /// Content blocks and other settings are part of the content. Each read of them is an `Arc` of
+    /// its own. Weak, so that a campaign that is not used keeps none.
+    settings: Weak<Settings>,
     content: LazyContent,
 }
 
 /// An email that is parsed once, by the first request that needs it.
-type LazyContent = Arc<OnceLock<Result<Arc<Content>, String>>>;
+type LazyContent = Arc<OnceLock<ContentResult>>;
 
 impl Contents {
-    /// The email of a campaign; the error says why it is invalid.
+    /// The email of a campaign with these settings.
     pub fn get(
         &self,
         workspace: i32,
         campaign: &Campaign,
-        settings: &Settings,
-    ) -> Result<Arc<Content>, String> {
+        settings: &Arc<Settings>,
+    ) -> ContentResult {
         if let Some(why) = settings.without(Channel::Email) {
             return Err(why.to_owned());
         }
         let messages = campaign.email(settings).ok_or("the campaign declares no email")?;
-        let content = self.cached((workspace, campaign.id), &messages);
-        // Parsed without the lock, so that other campaigns do not wait for large templates.
+        // Parsed without the lock of the cache, so that other campaigns do not wait for large
+        // templates.
+        let content = self.cached((workspace, campaign.id), &messages, settings);
         let read = || {
             let (content, _, problems) = Content::read(&messages, MessageSource::Stored, settings);
             match problems.first() {
@@ -52,17 +59,27 @@ impl Contents {
         content.get_or_init(read).clone()
     }
 
-    /// The cached content of a campaign with these messages.
-    fn cached(&self, key: (i32, Uuid), messages: &Map<String, Value>) -> LazyContent {
+    /// The cached content of a campaign with these messages and settings.
+    fn cached(
+        &self,
+        key: (i32, Uuid),
+        messages: &Map<String, Value>,
+        settings: &Arc<Settings>,
+    ) -> LazyContent {
+        let settings = Arc::downgrade(settings);
+        let is_same = |cached: &&CachedContent| {
+            cached.settings.ptr_eq(&settings) && cached.messages == *messages
+        };
         let mut cache = self.0.lock();
-        if let Some(cached) = cache.get(&key).filter(|cached| cached.messages == *messages) {
+        if let Some(cached) = cache.get(&key).filter(is_same) {
             return cached.content.clone();
         }
         if cache.len() >= MAX_CAMPAIGNS {
             cache.clear();
         }
         let content = LazyContent::default();
-        cache.insert(key, CachedContent { messages: messages.clone(), content: content.clone() });
+        let (messages, shared) = (messages.clone(), content.clone());
+        cache.insert(key, CachedContent { messages, settings, content: shared });
         content
     }
 }
@@ -74,15 +91,28 @@ mod tests {
     use super::*;
     use content::campaigns::Kind;
     use gateway::workspaces::settings::Email;
+    use messages::personalization::Scope;
 
-    fn settings(from: Option<&str>) -> Settings {
+    fn settings(from: Option<&str>) -> Arc<Settings> {
         let email = Email {
             smtp: "smtp://127.0.0.1:25".into(),
             from: from.map(str::to_owned),
             status_postback: None,
             events_secret: None,
         };
-        Settings { email: Some(email), ..Settings::default() }
+        Arc::new(Settings { email: Some(email), ..Settings::default() })
+    }
+
+    /// The same settings with a content block.
+    fn with_block(settings: &Settings, text: &str) -> Arc<Settings> {
+        let blocks = [("footer".to_owned(), text.to_owned())].into();
+        Arc::new(Settings { blocks, ..settings.clone() })
+    }
+
+    fn body(content: &Content) -> Value {
+        let profile = Map::new();
+        let rendered = content.messages()[0].render(&Scope::from_profile(&profile, 0)).unwrap();
+        rendered.object["body"].clone()
     }
 
     fn campaign(email: Value) -> Campaign {
@@ -105,7 +135,7 @@ mod tests {
         assert_eq!(contents.get(1, &bare, &acme).unwrap().messages().len(), 1);
         let error = contents.get(1, &bare, &settings(None)).unwrap_err();
         assert!(error.contains("email.from"), "{error}");
-        let error = contents.get(1, &bare, &Settings::default()).unwrap_err();
+        let error = contents.get(1, &bare, &Arc::default()).unwrap_err();
         assert!(error.contains("declares no email"), "{error}");
     }
 
@@ -114,7 +144,7 @@ mod tests {
         let (contents, settings) = (Contents::default(), settings(Some("a@acme.example")));
         let slow = campaign(json!({ "body": "slow" }));
         let other = Campaign { id: Uuid::max(), ..campaign(json!({ "body": "other" })) };
-        let content = contents.cached((1, slow.id), &slow.email(&settings).unwrap());
+        let content = contents.cached((1, slow.id), &slow.email(&settings).unwrap(), &settings);
         let read = content.get_or_init(|| contents.get(1, &other, &settings)).clone().unwrap();
         assert!(Arc::ptr_eq(&read, &contents.get(1, &other, &settings).unwrap()));
         // Others with the same campaign share it.
@@ -129,5 +159,20 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &same));
         let error = contents.get(1, &campaign(json!({ "body": "{% if %}" })), &settings);
         assert!(error.unwrap_err().contains("line 1"));
+    }
+
+    #[test]
+    fn changed_blocks_are_read_again() {
+        let (contents, without) = (Contents::default(), settings(Some("a@acme.example")));
+        let campaign = campaign(json!({ "body": "{{content_blocks.${footer}}}" }));
+        let error = contents.get(1, &campaign, &without).unwrap_err();
+        assert!(error.contains("footer"), "{error}");
+        for text in ["a", "b"] {
+            let settings = with_block(&without, text);
+            let content = contents.get(1, &campaign, &settings).unwrap();
+            assert_eq!(body(&content), text);
+            assert!(Arc::ptr_eq(&content, &contents.get(1, &campaign, &settings).unwrap()));
+        }
+        assert!(contents.get(1, &campaign, &without).is_err());
     }
 }

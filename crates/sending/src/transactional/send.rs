@@ -10,9 +10,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use uuid::Uuid;
-
-use super::contents::Contents;
+use super::contents::{ContentResult, Contents};
+use super::recipient;
 use super::reports::{Change, change_state};
 use super::rows::{self, Email};
 use super::{State, sla};
@@ -27,15 +26,12 @@ use kit::retry::{Retry, TimedRetries, backoff};
 use messages::content::{Content, Rendered};
 use messages::external::{Answers, External, MAX_ATTEMPTS, RenderError};
 use messages::personalization::{Origin, Scope};
-use messages::recipient::User;
 use messages::{MessageId, Outcome, Outgoing, channels};
-use people::users::rows::{For, StoredUser, find_identifiers, find_users};
-use people::users::{Recipient, merged_rows};
+use people::users::Recipient;
 use runtime::kinds;
 use runtime::outbound::stored_text;
 use runtime::traces;
 use store::claims::{self, Claim, ClaimError};
-use store::documents::parsed;
 use store::{StoreError, Tx};
 use template::Stop;
 use tracking::apply::{ApplyError, Ingest};
@@ -173,7 +169,7 @@ impl TransactionalSender {
             Some(attributes) => self.apply(&mut tx, attributes).await?,
             None => (None, None),
         };
-        let (user, abort_reason) = match find(&mut tx, &email).await {
+        let (user, abort_reason) = match recipient::find(&mut tx, &email).await {
             Ok(user) => (user, abort_reason),
             // A retry would not help.
             Err(StoreError::Corrupt(why)) => {
@@ -226,7 +222,7 @@ impl TransactionalSender {
             Ok(settings) => settings,
             Err(error) => return Ok(self.put_off(&started, &error.to_string(), None).await?),
         };
-        let outcome = self.render_and_send(&started, &settings).await;
+        let outcome = self.render_and_send(&started).await;
         fail_point!("transactional::answered");
         let mut tries = TimedRetries::within(self.app.config.lease());
         // An accepted email must be stored as sent, or it is sent again.
@@ -241,7 +237,7 @@ impl TransactionalSender {
     }
 
     /// Renders the email and sends it to the relay.
-    async fn render_and_send(&self, started: &StartedEmail, settings: &Settings) -> EmailOutcome {
+    async fn render_and_send(&self, started: &StartedEmail) -> EmailOutcome {
         let StartedEmail { email, recipient, campaign, abort_reason, .. } = started;
         if let Some(reason) = abort_reason {
             return EmailOutcome::aborted(*reason);
@@ -254,9 +250,10 @@ impl TransactionalSender {
         if let Some(state) = campaign.inactive() {
             return EmailOutcome::aborted(format!("Campaign is {state}"));
         }
-        let content = match self.contents.get(email.workspace_id, campaign, settings) {
-            Ok(content) => content,
-            Err(why) => {
+        let (settings, content) = match self.content(email.workspace_id, campaign).await {
+            Ok((settings, Ok(content))) => (settings, content),
+            Err(error) => return EmailOutcome::Later { reason: error.to_string(), after: None },
+            Ok((_, Err(why))) => {
                 tracing::error!(campaign = %campaign.id, why, "the email of a campaign is invalid");
                 return EmailOutcome::aborted(format!("{NOT_RENDERED}: {why}"));
             }
@@ -267,14 +264,14 @@ impl TransactionalSender {
             name: Some(campaign.name.clone()),
             dispatch_id: email.dispatch_id.simple().to_string(),
         };
-        let rendered = self.render(email, recipient, settings, &content, &origin).await;
+        let rendered = self.render(email, recipient, &settings, &content, &origin).await;
         let rendered = match rendered {
             Ok(rendered) => rendered,
             Err(outcome) => return outcome,
         };
         let message = Outgoing {
             workspace_id: email.workspace_id,
-            settings,
+            settings: &settings,
             id: MessageId {
                 dispatch_id: email.dispatch_id,
                 service_id: recipient.service_id,
@@ -288,6 +285,24 @@ impl TransactionalSender {
             request_id: &email.request_id,
         };
         channels::send(&self.app, message).await.into()
+    }
+
+    /// A campaign's email, or why it is invalid, with the settings that it is valid for.
+    async fn content(
+        &self,
+        workspace: i32,
+        campaign: &Campaign,
+    ) -> Result<(Arc<Settings>, ContentResult), StoreError> {
+        let cached = settings::find(&self.app, workspace).await?;
+        let content = self.contents.get(workspace, campaign, &cached);
+        if content.as_ref().is_ok_and(|content| !content.has_unknown_sources()) {
+            return Ok((cached, content));
+        }
+        let mut tx = self.app.store.snapshot().await?;
+        let current = settings::read_current(&self.app, &mut tx, workspace);
+        let current = Arc::new(Box::pin(current).await?);
+        let content = self.contents.get(workspace, campaign, &current);
+        Ok((current, content))
     }
 
     /// Renders on processors that are reserved for transactional emails.
@@ -429,48 +444,6 @@ fn lease(first: Duration, attempt: i32) -> Duration {
             backoff(attempt, first.saturating_mul(2), MAX_LEASE.max(first)).max(first)
         }
         _ => first,
-    }
-}
-
-/// The user, in the current state, with the `service_id` of the first attempt: the email's id, which
-/// reports refer to, contains it.
-async fn find(tx: &mut Tx, email: &Email) -> Result<Option<Recipient>, StoreError> {
-    let workspace = email.workspace_id;
-    let service_id = match (email.service_id, &email.recipient) {
-        (Some(id), _) => Some(id),
-        (None, Some(recipient)) => {
-            let user: User =
-                parsed("transactional_emails.recipient", email.dispatch_id, recipient)?;
-            let (kind, value) = user.key();
-            let identifiers = find_identifiers(tx, workspace, kind, &[&value]).await?;
-            identifiers.first().map(|identifier| identifier.service_id)
-        }
-        (None, None) => None,
-    };
-    let Some(id) = service_id else { return Ok(None) };
-    let Some(user) = find_kept(tx, workspace, id).await? else { return Ok(None) };
-    let id = email.service_id.unwrap_or(user.service_id);
-    let recipient = Recipient::read(id, &user.doc)
-        .map_err(|error| StoreError::Corrupt(format!("the profile of {id}: {error}")))?;
-    Ok(Some(recipient))
-}
-
-/// The user with an id, or the one into which that user was merged. Another transaction may commit a
-/// merge between the queries, so the users who exist are read first.
-async fn find_kept(
-    tx: &mut Tx,
-    workspace: i32,
-    mut id: Uuid,
-) -> Result<Option<StoredUser>, StoreError> {
-    loop {
-        if let Some(user) = find_users(tx, workspace, &[id], For::Reading).await?.pop() {
-            return Ok(Some(user));
-        }
-        let kept = merged_rows::present(tx, workspace, id).await?;
-        if kept == id {
-            return Ok(None);
-        }
-        id = kept;
     }
 }
 

@@ -14,9 +14,10 @@ use uuid::Uuid;
 use super::{failed_again, retry_in_turn, unknown};
 use crate::app::App;
 use gateway::formats::Success;
+use gateway::idempotency::{self, KeyedResponse, StoredResponse};
 use gateway::openapi::Tag;
 use gateway::paging::{self, Paging};
-use gateway::{Access, ApiError, Caller, NoFields, Operation, Recording, Routes};
+use gateway::{Access, ApiError, Caller, IdempotencyKey, NoFields, Operation, Recording, Routes};
 use kit::clock::serialize_time;
 use runtime::audit::Change;
 use runtime::engine::batches::dead_letters::{self, ListedDeadLetter};
@@ -83,6 +84,7 @@ fn describe_retry() -> Operation {
              that fail again stay in the dead letter. After 503, retry it: what was applied is not \
              applied again.",
         )
+        .repeatable()
         .takes_no_fields()
         .returns_success(StatusCode::OK, "It is applied, and no longer a dead letter.")
         .refuses(&failed_again(), "It failed again")
@@ -175,14 +177,13 @@ async fn list(
     let query = query.unwrap_or_default();
     let Paging { limit, after } = Paging::<Key>::read(&query).map_err(ApiError::Invalid)?;
     let mut tx = app.request_queue.snapshot().await?;
-    let found =
-        dead_letters::list_for_workspace(&mut tx, caller.workspace.id, after, limit).await?;
+    let workspace = caller.workspace.id;
+    let found = dead_letters::list_for_workspace(&mut tx, workspace, after, limit + 1).await?;
     tx.commit().await?;
-    let is_full = found.len() as i64 == limit;
-    let last = found.last().filter(|_| is_full).map(|last| (last.created_at, last.id));
+    let (page, next) = paging::page_of(found, limit, |listed| (listed.created_at, listed.id));
     Ok(Json(DeadLetterPage {
-        dead_letters: found.into_iter().map(DeadLetterEntry::from).collect(),
-        next_cursor: last.as_ref().map(paging::cursor),
+        dead_letters: page.into_iter().map(DeadLetterEntry::from).collect(),
+        next_cursor: next.as_ref().map(paging::cursor),
     }))
 }
 
@@ -202,15 +203,38 @@ async fn show(
 async fn retry(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    key: Option<IdempotencyKey>,
     id: Result<Path<String>, PathRejection>,
-    _: NoFields,
-) -> Result<(Recording, Json<Success>), ApiError> {
+    body: NoFields,
+) -> Result<StoredResponse, ApiError> {
     let id = read_id(id)?;
-    find_own(&app, &caller, id, 0).await?;
+    let key = key.map(|key| key.within(&id.to_string()));
+    match (retry_once(&app, &caller, id, key.clone(), &body).await, key) {
+        // The request with the first response removed it.
+        (Err(ApiError::NotFound(_)), Some(key)) => {
+            let first = idempotency::first_response(&app, &key, body.as_bytes()).await?;
+            first.ok_or_else(unknown)
+        }
+        (retried, _) => retried,
+    }
+}
+
+/// Applies the dead letter; with a key, the response is stored in the same transaction.
+async fn retry_once(
+    app: &App,
+    caller: &Caller,
+    id: Uuid,
+    key: Option<IdempotencyKey>,
+    body: &NoFields,
+) -> Result<StoredResponse, ApiError> {
+    find_own(app, caller, id, 0).await?;
     let entry = caller.entry(Change::new("dead_letter.retry", id.to_string(), json!({})));
-    retry_in_turn(app, caller.workspace.id, id, entry).await?;
+    let response = StoredResponse::json(StatusCode::OK, &Success::default())?;
+    let response = response.recorded(Recording::Settled);
+    let keyed = key.map(|key| KeyedResponse::new(app, key, body.as_bytes(), response.clone()));
+    retry_in_turn(app.clone(), caller.workspace.id, id, entry, keyed).await?;
     tracing::info!(dead_letter = %id, "dead letter applied by request");
-    Ok((Recording::Settled, Json(Success::default())))
+    Ok(response)
 }
 
 /// `DELETE /dead_letters/{id}`.

@@ -10,6 +10,9 @@
 //! | objects of exports | claims, an export each: [`cleanup`](exports::cleanup) |
 //! | ids of messages | each partition's consumer, by the time of the messages that it reads: [`log::message_ids`] |
 //! | messages of the log | [`trim`](super::trim) |
+//!
+//! The control groups that a workspace had are kept for ever, because `control-group activate`
+//! offers each of them.
 
 use std::time::Duration;
 
@@ -23,6 +26,7 @@ use content::catalogs;
 use kit::retry;
 use messages::channels::cards;
 use messages::dispatch;
+use people::users::moment;
 use runtime::audit;
 use runtime::engine::batches::dead_letters;
 use runtime::history;
@@ -37,7 +41,7 @@ struct Sweep {
     pass: for<'a> fn(&'a App, &'a CancellationToken) -> BoxFuture<'a, Result<(), StoreError>>,
 }
 
-const SWEEPS: [Sweep; 10] = [
+const SWEEPS: [Sweep; 12] = [
     Sweep {
         role: Role::Ingest,
         every: Duration::from_secs(3_600),
@@ -51,10 +55,22 @@ const SWEEPS: [Sweep; 10] = [
         pass: |app, stop| Box::pin(audit::sweep(app, stop)),
     },
     Sweep {
+        role: Role::Ingest,
+        every: Duration::from_secs(24 * 3_600),
+        failed: "cannot delete earlier starts of the database server; retrying",
+        pass: |app, stop| Box::pin(moment::sweep(&app.store, stop)),
+    },
+    Sweep {
         role: Role::Exports,
         every: Duration::from_secs(3_600),
         failed: "cannot delete old exports; retrying",
         pass: |app, stop| Box::pin(exports::sweep::sweep(app, stop)),
+    },
+    Sweep {
+        role: Role::Exports,
+        every: Duration::from_secs(3_600),
+        failed: "cannot delete replaced settings of storages; retrying",
+        pass: |app, stop| Box::pin(exports::sweep::sweep_settings(app, stop)),
     },
     Sweep {
         role: Role::Catalogs,

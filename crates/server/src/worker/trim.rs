@@ -9,7 +9,6 @@ use kit::clock::{hours, millis};
 use kit::retry;
 use log::{LogError, Topic, offsets};
 use store::StoreError;
-use store::claims;
 
 /// Interval between two passes of a topic.
 const INTERVAL: Duration = hours(1);
@@ -47,7 +46,7 @@ async fn trim(app: &App, group: &str, topic: Topic) -> Result<(), TrimError> {
     tx.flush().await?;
     // By the database's clock: a worker whose own clock is years ahead would remove everything that
     // a restore needs.
-    let now = app.clock.moved(claims::now(&mut tx).await?);
+    let now = app.database_now(&mut tx).await?;
     let positions = offsets::positions(&mut tx, topic).await?;
     tx.commit().await?;
     let retention = hours(24) * app.config.log.keep_days;

@@ -13,8 +13,8 @@ use kit::clock::millis;
 // $1 is the kind.
 //
 // Uses the smallest `due_at`, so that PostgreSQL uses the index. For an EXISTS it may scan the
-// table from its start, where the deleted rows are. Other jobs are looked for outside the rows of
-// the first one, whose index entries may be of many rows that were removed.
+// table from its start, where the deleted rows are. Searches for other jobs before and after the
+// first one, because its index entries may point to many removed rows.
 macro_rules! due_jobs_sql {
     ($now:expr) => {
         concat!(
@@ -174,8 +174,8 @@ macro_rules! update {
     };
 }
 
-/// Number of jobs to try: others may have claimed all rows of a job, or locked them. A fleet may
-/// meet so at small jobs, while a large one has enough rows for all.
+/// Number of jobs to try: others may have claimed all rows of a job, or locked them. Many workers
+/// may compete for small jobs while a large job has rows for all.
 const MAX_JOBS_TRIED: usize = 8;
 
 /// The result of a query for work.

@@ -84,7 +84,8 @@ impl Case<'_> {
     /// Whether the output is that of the reference; if not, what it is.
     fn run(&self) -> Result<(), String> {
         let names = self.data.into_iter().flat_map(TreeObject::iter).map(|(name, _)| name);
-        let objects: Vec<_> = names.map(|name| Object { name, members: None }).collect();
+        let objects: Vec<_> =
+            names.map(|name| Object { name, members: MemberNames::Any }).collect();
         let names = Names { objects: &objects, ..Names::default() };
         let template = Template::parse(self.template, &names);
         let has_mistake = template.as_ref().is_ok_and(|template| template.mistake().is_some());

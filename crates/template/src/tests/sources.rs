@@ -318,6 +318,22 @@ fn unusable_sources_are_rejected() {
 }
 
 #[test]
+fn unknown_sources_are_known_also_after_another_mistake() {
+    for (source, is_unknown) in [
+        ("{{ nowhere }}{% catalog_items games 1 %}", false),
+        ("{{ nowhere }}{% catalog_items other 1 %}", true),
+        ("{% catalog_selection_items games other %}", true),
+        ("{% connected_content https://b.example/x %}", true),
+        ("{% connected_content https://a.example/x :basic_auth crm %}", false),
+        ("{% connected_content https://a.example/x :basic_auth x %}", true),
+    ] {
+        let names = Names { sources: Some(&Known), ..NAMES };
+        let template = Template::parse(source, &names).unwrap();
+        assert_eq!(template.has_unknown_source(), is_unknown, "{source}");
+    }
+}
+
+#[test]
 fn aborts_have_a_plain_reason() {
     for (source, reason) in [
         ("{% abort_message(no venue name) %}", "no venue name"),

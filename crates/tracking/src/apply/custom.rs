@@ -2,8 +2,9 @@
 //!
 //! A value replaces the whole attribute; null removes it. `inc` [adds](super::decimal) to a number,
 //! or to 0 if it is absent. `add` appends the elements that an array does not have yet, to an empty
-//! array if it is absent; `remove` removes every equal element. Elements are equal if their text is
-//! the same. A change that does not match the stored value's type leaves it unchanged.
+//! array if it is absent; `remove` removes every equal element. Elements are equal if their
+//! [canonical texts](json::canonical) are the same; an array keeps the text of each. A change that
+//! does not match the stored value's type leaves it unchanged.
 //!
 //! The attributes are parsed only once, so that the cost of a change depends on its own size, not
 //! on the profile's: the objects of a batch can change the largest profile thousands of times.
@@ -92,7 +93,8 @@ enum Effect<'a> {
     Remove,
     /// Appends elements that the array does not have.
     AppendElements(Vec<&'a RawValue>),
-    RemoveElements(HashSet<&'a str>),
+    /// Removes the elements with these canonical texts.
+    RemoveElements(HashSet<Cow<'a, str>>),
     Nothing,
     /// The change does not match the type of the value.
     Mismatch,
@@ -136,8 +138,12 @@ impl Custom {
         let effect = match self.value(name) {
             None => match change {
                 Change::Set("null") | Change::Remove(_) => Effect::Nothing,
-                Change::Set(text) | Change::Inc(text) | Change::Add(text) => {
-                    Effect::Put(text.into())
+                Change::Set(text) | Change::Inc(text) => Effect::Put(text.into()),
+                Change::Add(added) => {
+                    let added = elements(added).unwrap_or_default();
+                    let new = Elements::default().new_among(added).into_iter();
+                    let new: Vec<&str> = new.map(RawValue::get).collect();
+                    Effect::Put(format!("[{}]", new.join(",")).into())
                 }
             },
             Some(value) => match change {
@@ -148,19 +154,16 @@ impl Custom {
                     Value::Array(_) => None,
                 }
                 .unwrap_or(Effect::Mismatch),
-                Change::Add(added) => self.array(name).zip(elements(added)).map_or(
-                    Effect::Mismatch,
-                    |(array, added)| {
-                        let mut seen = HashSet::with_capacity(added.len());
-                        let added = added.into_iter();
-                        let new = added.filter(|e| !array.has(e.get()) && seen.insert(e.get()));
-                        Effect::AppendElements(new.collect())
-                    },
-                ),
+                Change::Add(added) => self
+                    .array(name)
+                    .zip(elements(added))
+                    .map(|(array, added)| Effect::AppendElements(array.new_among(added)))
+                    .unwrap_or(Effect::Mismatch),
                 Change::Remove(removed) => self.array(name).zip(elements(removed)).map_or(
                     Effect::Mismatch,
                     |(_, removed)| {
-                        Effect::RemoveElements(removed.into_iter().map(RawValue::get).collect())
+                        let removed = removed.into_iter().map(RawValue::get);
+                        Effect::RemoveElements(removed.map(json::canonical).collect())
                     },
                 ),
             },
@@ -185,7 +188,7 @@ impl Custom {
                 Effect::RemoveElements(removed),
                 Some(Attribute { key, value: Some(Value::Array(array)) }),
             ) => {
-                let equal = removed.iter().flat_map(|element| array.equal(element));
+                let equal = removed.iter().flat_map(|canonical| array.equal(canonical));
                 let (count, bytes) =
                     equal.fold((0, 0), |(n, bytes), index| (n + 1, bytes + array.get(index).len()));
                 key.len() + 2 + array_bytes(array.bytes - bytes, array.count - count)
@@ -293,7 +296,7 @@ fn array_bytes(bytes: usize, count: usize) -> usize {
     2 + bytes + count.saturating_sub(1)
 }
 
-/// The elements of an array in order, indexed by their text.
+/// The elements of an array in order, indexed by their canonical texts.
 #[derive(Debug, Default)]
 struct Elements {
     /// The texts of all elements, including removed ones.
@@ -336,12 +339,21 @@ impl Elements {
         })
     }
 
-    fn equal(&self, element: &str) -> impl Iterator<Item = u32> {
-        self.chain(self.hashes.hash_one(element)).filter(move |index| self.get(*index) == element)
+    /// The elements with a canonical text.
+    fn equal(&self, canonical: &str) -> impl Iterator<Item = u32> {
+        self.chain(self.hashes.hash_one(canonical))
+            .filter(move |index| json::canonical(self.get(*index)) == canonical)
     }
 
-    fn has(&self, element: &str) -> bool {
-        self.equal(element).next().is_some()
+    /// The elements that the array does not have, each once.
+    fn new_among<'e>(&self, elements: Vec<&'e RawValue>) -> Vec<&'e RawValue> {
+        let mut seen = HashSet::with_capacity(elements.len());
+        let is_new = |element: &&'e RawValue| {
+            let canonical = json::canonical(element.get());
+            let is_known = self.equal(&canonical).next().is_some();
+            !is_known && seen.insert(canonical)
+        };
+        elements.into_iter().filter(is_new).collect()
     }
 
     fn push(&mut self, element: &str) {
@@ -349,20 +361,21 @@ impl Elements {
         let (index, start) = (self.spans.len() as u32, self.text.len() as u32);
         self.text.push_str(element);
         self.spans.push((start, self.text.len() as u32));
-        let previous = self.last.insert(self.hashes.hash_one(element), index);
+        let hash = self.hashes.hash_one(&*json::canonical(element));
+        let previous = self.last.insert(hash, index);
         self.previous.push(previous.unwrap_or(NONE));
         self.bytes += element.len();
         self.count += 1;
     }
 
-    /// Removes every equal element.
-    fn remove(&mut self, element: &str) {
-        let hash = self.hashes.hash_one(element);
+    /// Removes every element with a canonical text.
+    fn remove(&mut self, canonical: &str) {
+        let hash = self.hashes.hash_one(canonical);
         let (equal, others): (Vec<u32>, Vec<u32>) =
-            self.chain(hash).partition(|index| self.get(*index) == element);
+            self.chain(hash).partition(|index| json::canonical(self.get(*index)) == canonical);
         for index in &equal {
+            self.bytes -= self.get(*index).len();
             self.spans[*index as usize] = (0, 0);
-            self.bytes -= element.len();
             self.count -= 1;
         }
         self.last.remove(&hash);

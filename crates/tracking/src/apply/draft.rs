@@ -1,5 +1,6 @@
 //! A profile that attribute objects change. A field is replaced as a whole, and null removes it.
-//! [Custom attributes](super::custom) have more kinds of changes.
+//! Only push tokens are added to those of the user's other devices. [Custom
+//! attributes](super::custom) have more kinds of changes.
 
 use super::super::message::Attributes;
 use super::custom::{Custom, changes};
@@ -78,6 +79,11 @@ impl Draft {
         }
     }
 
+    /// Bytes of the push tokens, which are read whenever some are added.
+    pub fn token_bytes(&self) -> usize {
+        self.profile.get(Field::PushTokens).map_or(0, str::len)
+    }
+
     /// Number of custom attributes and elements that are held separately.
     pub fn pieces(&self) -> usize {
         self.custom.as_ref().map_or(0, Custom::pieces)
@@ -154,14 +160,24 @@ fn set_fields(
     attributes: &Attributes<'_>,
 ) -> Vec<(Field, Option<Box<str>>)> {
     let set = fields(attributes).filter(|(field, _)| !consent::is_state(*field));
-    set.map(|(field, value)| (field, profile.replace(field, value.map(Box::from)))).collect()
+    set.map(|(field, value)| {
+        let value: Option<Box<str>> = match (field, value, profile.get(field)) {
+            (Field::PushTokens, Some(new), Some(stored)) => {
+                Some(tokens::merged(new, stored).into_boxed_str())
+            }
+            _ => value.map(Box::from),
+        };
+        (field, profile.replace(field, value))
+    })
+    .collect()
 }
 
 /// The fields of an object; a value without data is none.
 fn fields<'a>(attributes: &'a Attributes<'_>) -> impl Iterator<Item = (Field, Option<&'a str>)> {
+    let has_data = |value: &&str| !matches!(*value, "null" | "[]");
     let fields = attributes.fields.0.iter();
-    fields.filter_map(|(name, value)| {
-        Some((Field::from_name(name)?, Some(value.get()).filter(|value| *value != "null")))
+    fields.filter_map(move |(name, value)| {
+        Some((Field::from_name(name)?, Some(value.get()).filter(has_data)))
     })
 }
 
@@ -245,11 +261,57 @@ mod tests {
             ),
             (r#"{"a":[1,"x",1]}"#, r#""remove":{"a":[1,7],"b":[1]}"#, r#"{"a":["x"]}"#),
             (r#"{"a":[1]}"#, r#""remove":{"a":[1]}"#, r#"{"a":[]}"#),
+            (
+                r#"{"a":[1]}"#,
+                r#""add":{"a":[2],"b":[3,3]},"remove":{"a":[1],"b":[1]}"#,
+                r#"{"a":[2],"b":[3]}"#,
+            ),
             (r#"{"\"":1}"#, r#""custom":{"\u0022":2}"#, r#"{"\"":2}"#),
         ] {
             assert_eq!(custom(before, changes), (Some(after.to_owned()), 0), "{before} {changes}");
         }
         assert_eq!(custom(r#"{"a":1}"#, r#""custom":{"a":null}"#), (None, 0));
+    }
+
+    #[test]
+    fn elements_are_compared_by_their_values() {
+        let before = r#"{"a":["caf\u00e9",1.0,{"x":1,"y":"a\/b"}]}"#;
+        let same = r#"["café",1,10e-1,{"y":"a/b","x":1.00}]"#;
+        let added = format!(r#""add":{{"a":{same},"b":["a\/b","a/b",2,2.0]}}"#);
+        let expected = r#"{"a":["caf\u00e9",1.0,{"x":1,"y":"a\/b"}],"b":["a\/b",2]}"#;
+        assert_eq!(custom(before, &added), (Some(expected.to_owned()), 0));
+        let removed = format!(r#""remove":{{"a":{same}}}"#);
+        assert_eq!(custom(before, &removed), (Some(r#"{"a":[]}"#.to_owned()), 0));
+        let other = r#""remove":{"a":["cafe","1",{"x":1}]}"#;
+        assert_eq!(custom(before, other), (Some(before.to_owned()), 0));
+    }
+
+    #[test]
+    fn push_tokens_are_added_to_those_of_other_devices() {
+        let list = |tokens: &[&str]| {
+            let token = |token: &&str| format!(r#"{{"app_id":"a","token":"{token}"}}"#);
+            format!("[{}]", tokens.iter().map(token).collect::<Vec<_>>().join(","))
+        };
+        let registers = |tokens: &str| {
+            format!(r#"{{"user":{{"external_id":"a"}},"fields":{{"push_tokens":{tokens}}}}}"#)
+        };
+        let mut draft = Draft::new(Profile::default());
+        for (new, all) in [
+            (list(&["t"]), Some(list(&["t"]))),
+            (list(&["u"]), Some(list(&["u", "t"]))),
+            (list(&["t"]), Some(list(&["t", "u"]))),
+            ("[]".to_owned(), None),
+            (list(&["v"]), Some(list(&["v"]))),
+            ("null".to_owned(), None),
+        ] {
+            assert_eq!(draft.change(&attributes(&registers(&new)), 5), Ok(Ok(0)));
+            assert_eq!(draft.profile.get(Field::PushTokens), all.as_deref(), "{new}");
+        }
+        // If the profile would be too large, it keeps its tokens.
+        draft.change(&attributes(&registers(&list(&["t"]))), 5).unwrap().unwrap();
+        let full = registers(&list(&[&"x".repeat(MAX_BYTES)]));
+        assert_eq!(draft.change(&attributes(&full), 5), Ok(Err(TooLarge)));
+        assert_eq!(draft.profile.get(Field::PushTokens), Some(&*list(&["t"])));
     }
 
     #[test]
@@ -359,7 +421,7 @@ mod tests {
             assert_eq!((held.bytes(), bytes), (written.len(), written.len()), "{written}");
         }
         assert_eq!(held.into_document(), written);
-        let custom = r#"{"n":6,"new":[],"\"":1,"t":[],"a":[7,7]}"#;
+        let custom = r#"{"n":6,"new":[],"\"":1,"t":[],"a":[7]}"#;
         assert_eq!(
             written,
             format!(r#"{{"service_id":"x","first_name":"Ann","custom_attributes":{custom}}}"#)

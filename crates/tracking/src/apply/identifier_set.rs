@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::bulk::ReceivedObject;
 use crate::message::{Attributes, Object};
+use people::users::address::compared;
 use people::users::identifier::Identifier;
 use people::users::profile::Field;
 use people::users::service_id;
@@ -121,13 +122,4 @@ pub(super) fn state_by_address<'m>(
     let (_, state) = fields.find(|(name, _)| name == Field::EmailSubscribe.name())?;
     let state = serde_json::from_str(state.get()).unwrap_or_default();
     Some((compared(email), AddressState { state, received_at }))
-}
-
-/// An email in the form in which emails are compared.
-pub fn compared(email: &str) -> Cow<'_, str> {
-    if email.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
-        Cow::Borrowed(email)
-    } else {
-        Cow::Owned(email.to_lowercase())
-    }
 }

@@ -9,6 +9,7 @@
 mod merge;
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 
 use futures::future::BoxFuture;
 use jiff::civil::Date;
@@ -16,10 +17,10 @@ use uuid::Uuid;
 
 use self::merge::{Meeting, merge_profiles};
 use super::super::message::{Identity, IdentityChange};
-use super::identifier_set::compared;
 use super::identity_rows::{self, Found};
 use super::{ApplyError, Dropped};
 use kit::clock::format_time;
+use people::users::address::compared;
 use people::users::erased_rows::{self, Name, name_hash};
 use people::users::identifier::{Identifier, UserAlias};
 use people::users::profile::{Alias, Field, MAX_BYTES, Profile};
@@ -101,7 +102,14 @@ impl Identities<'_> {
     ) -> Result<Option<Result<(), Dropped>>, ApplyError> {
         let user = &identity.user;
         if identity.other().is_some() {
-            let found = self.find(&identity.partition_identifier(), For::ReadingKeys).await?;
+            let is_ambiguous = identity.needs_one_match
+                && !identity.is_second
+                && self.identifies_several(user).await?;
+            let found = if is_ambiguous {
+                None
+            } else {
+                self.find(&identity.partition_identifier(), For::ReadingKeys).await?
+            };
             let found = found.map(|user| user.service_id);
             let reached =
                 identity_rows::reach(self.tx, self.workspace, identity, received_at, found).await?;
@@ -379,7 +387,23 @@ impl Identities<'_> {
         Ok(found.first().map(|found| found.service_id))
     }
 
-    /// Finds a user, and locks it according to `purpose`.
+    /// Whether the identifier is an email of several users without an external id.
+    async fn identifies_several(
+        &mut self,
+        identifier: &Identifier<'_>,
+    ) -> Result<bool, ApplyError> {
+        let Identifier::Email(email) = identifier else { return Ok(false) };
+        let mut count = 0_u32;
+        let visit = |user: StoredUser| {
+            count += u32::from(user.external_id.is_none());
+            if count > 1 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        email_owners::for_each_holder(self.tx, self.workspace, &[email.as_ref()], visit).await?;
+        Ok(count > 1)
+    }
+
+    /// Finds a user, and locks it according to `purpose`. The service_id of a merged user
+    /// identifies the kept one.
     async fn find(
         &mut self,
         identifier: &Identifier<'_>,
@@ -392,7 +416,13 @@ impl Identities<'_> {
             }
             Identifier::ServiceId(id) if service_id::bucket(id).is_none() => return Ok(None),
             Identifier::ServiceId(id) => {
-                return Ok(rows::find_users(self.tx, self.workspace, &[*id], purpose).await?.pop());
+                let id = self.present(*id).await?;
+                let user = rows::find_users(self.tx, self.workspace, &[id], purpose).await?.pop();
+                // The transaction that held the lock may have merged it.
+                return match user {
+                    None if self.present(id).await? != id => Err(ApplyError::Changed),
+                    user => Ok(user),
+                };
             }
             Identifier::Email(email) => return self.find_by_email(email, purpose).await,
         };
@@ -417,7 +447,7 @@ impl Identities<'_> {
         let mut owners = email_owners::find(self.tx, self.workspace, &[&email], has_no_id).await?;
         let Some(last) = owners.remove(email.as_ref()) else { return Ok(None) };
         let user = rows::find_users(self.tx, self.workspace, &[last.service_id], purpose).await?;
-        let has_email = |user: &StoredUser| user.email.as_deref() == Some(&email);
+        let has_email = |user: &StoredUser| user.address().as_ref() == Some(&email);
         match user.into_iter().next().filter(|user| has_email(user) && has_no_id(user)) {
             Some(user) => Ok(Some(user)),
             None => Err(ApplyError::Changed),

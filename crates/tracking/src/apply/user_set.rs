@@ -26,11 +26,12 @@ use self::addresses::{AddressChange, StateEffect};
 use super::super::message::{Attributes, Object};
 use super::ApplyError;
 use super::draft::{Draft, TooLarge};
-use super::identifier_set::{AddressState, compared, registered_tokens};
+use super::identifier_set::{AddressState, registered_tokens};
 use super::opt_outs::OptOuts;
 use super::tally::Dropped;
 use kit::clock::format_time;
 use kit::compute::Cores;
+use people::users::address::{self, compared};
 use people::users::consent::Consent;
 use people::users::email_owners::Rank;
 use people::users::erased_rows::Name;
@@ -88,7 +89,7 @@ pub struct UserSet<'a> {
     by_id: HashMap<Uuid, UserIndex>,
     external_ids: HashMap<&'a str, ExternalIdOwner>,
     aliases: HashMap<(&'a str, &'a str), UserIndex>,
-    /// The users who have an email.
+    /// The users who have an email, by the email as it is compared, as in all maps below.
     emails: HashMap<String, BTreeSet<Rank>>,
     /// Emails with which users may be created.
     locked_emails: HashSet<String>,
@@ -147,16 +148,16 @@ impl<'a> UserSet<'a> {
     /// Adds a user to those who have the user's email.
     fn index_email(&mut self, index: UserIndex) {
         let user = &self.users[index.0].user;
-        if let Some(email) = &user.email {
-            self.emails.entry(email.clone()).or_default().insert(Rank::new(user));
+        if let Some(email) = user.address() {
+            self.emails.entry(email.into_owned()).or_default().insert(Rank::new(user));
         }
     }
 
     /// Removes a user whose row will change from those who have the user's email.
     fn unindex_email(&mut self, index: UserIndex) {
         let user = &self.users[index.0].user;
-        if let Some(email) = &user.email
-            && let Some(users) = self.emails.get_mut(email)
+        if let Some(email) = user.address()
+            && let Some(users) = self.emails.get_mut(&*email)
         {
             users.remove(&Rank::new(user));
         }
@@ -278,17 +279,16 @@ impl<'a> UserSet<'a> {
         profile.set_text(Field::CreatedAt, &format_time(received_at));
         external_id.into_iter().for_each(|id| profile.set_text(Field::ExternalId, id));
         email.into_iter().for_each(|email| profile.set_text(Field::Email, email));
-        let email = email.map(|email| compared(email).into_owned());
         let user = StoredUser {
             key: 0,
             service_id,
             external_id: external_id.map(str::to_owned),
-            email: email.clone(),
+            email: email.map(address::stored),
             attributes_at: received_at,
             doc: String::new(),
         };
         if let Some(unsubscribed_at) =
-            email.as_deref().and_then(|email| self.opt_outs.unsubscribed_at(email))
+            email.and_then(|email| self.opt_outs.unsubscribed_at(&compared(email)))
         {
             let mut consent = Consent::default();
             consent.meet_address(Some(unsubscribed_at), received_at.min(unsubscribed_at), false);
@@ -316,6 +316,7 @@ impl<'a> UserSet<'a> {
         // A new user has no former zone.
         let may_move = writes(Field::TimeZone) && !self.is_new(index);
         let draft = self.draft(index)?;
+        let token_bytes = if writes(Field::PushTokens) { draft.token_bytes() } else { 0 };
         let pieces = draft.pieces();
         let former_zone = may_move.then(|| draft.text(Field::TimeZone));
         let changed = draft.change(attributes, decided_at);
@@ -323,20 +324,20 @@ impl<'a> UserSet<'a> {
             draft.mark_time_zone(former.as_deref(), now);
         }
         let pieces = draft.pieces() - pieces;
-        self.budget.take(pieces * PIECE)?;
+        self.budget.take(pieces * PIECE + token_bytes)?;
         let changed = changed.map_err(|why| ApplyError::Profile(self.service_id(index), why))?;
-        let former = self.users[index.0].user.email.clone();
+        let former = self.users[index.0].user.address().map(Cow::into_owned);
         if changed.is_ok() {
             self.unindex_email(index);
             let UserEntry { user, draft, .. } = &mut self.users[index.0];
             user.attributes_at = user.attributes_at.max(received_at);
             if writes(Field::Email) {
                 let email = draft.as_ref().and_then(|draft| draft.text(Field::Email));
-                user.email = email.map(|email| compared(&email).into_owned());
+                user.email = email.map(|email| address::stored(&email));
             }
             self.index_email(index);
         }
-        let sets_address = self.users[index.0].user.email != former;
+        let sets_address = self.users[index.0].user.address().as_deref() != former.as_deref();
         let sets_state = writes(Field::EmailSubscribe);
         if sets_address || sets_state {
             self.meet_address(index, AddressChange { sets_address, sets_state }, decided_at)?;
@@ -412,11 +413,15 @@ impl<'a> UserSet<'a> {
         activity.sort_unstable_by_key(|(_, id, _)| key_order(id));
 
         let (mut emails, mut former_emails) = (Vec::new(), Vec::new());
+        let mut new_addresses: Vec<String> = Vec::new();
         let tokens = std::mem::take(&mut self.tokens);
         let mut users: Vec<StoredUser> = Vec::new();
         for entry in std::mem::take(&mut self.users) {
             let Some((user, former)) = entry.changed() else { continue };
             if user.email != former {
+                // Another spelling is the same address.
+                let is_new = user.address() != former.as_deref().map(compared);
+                new_addresses.extend(user.address().filter(|_| is_new).map(Cow::into_owned));
                 emails.extend(user.email.clone().map(|email| (email, user.service_id)));
                 former_emails.extend(former.map(|email| (email, user.service_id)));
             }
@@ -428,8 +433,8 @@ impl<'a> UserSet<'a> {
         rows::remove_emails(tx, self.workspace, &former_emails).await?;
         rows::add_emails(tx, self.workspace, &emails).await?;
         rows::put_users(tx, self.workspace, &users).await?;
-        let new_emails: Vec<&str> = emails.iter().map(|(email, _)| email.as_str()).collect();
-        self.write_opt_outs(tx, cores, &new_emails).await?;
+        let new_addresses: Vec<&str> = new_addresses.iter().map(String::as_str).collect();
+        self.write_opt_outs(tx, cores, &new_addresses).await?;
         activity_rows::put_activity(tx, self.workspace, &activity).await?;
         tokens.write(tx, self.workspace).await?;
         Ok(new.len() as u64)

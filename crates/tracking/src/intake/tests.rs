@@ -127,9 +127,10 @@ fn objects_become_one_form() {
                 "current_location":{"latitude":2,"longitude":1,"x":3},"date_of_last_session":"2023-01-01",
                 "push_tokens":[{"token":"t","app_id":"a"}],
                 "tier":"","on":false,"old":null,"list":[ 1 ],"visits":{"inc":-1.5},
-                "more":{"add":["a"]},"less":{"remove":[{}]},"object":{"inc":1,"x":2},"none":{},
+                "more":{"add":["a"]},"less":{"remove":[{}]},
+                "both":{"remove":["a\/b",1.0],"$add":["a/b",1,"c"]},"object":{"inc":1,"x":2},"none":{},
                 "custom_attributes":{"deep":{"add":[]},"n":1.10}}"#,
-            r#"{"attributes":{"user":{"external_id":"e"},"fields":{"email":"A@b","first_name":"Zoë","phone":null,"gender":null,"email_subscribe":"opted_in","current_location":{"longitude":1,"latitude":2},"date_of_last_session":"2023-01-01T00:00:00.000Z","push_tokens":[{"app_id":"a","token":"t"}]},"custom":{"tier":"","on":false,"old":null,"list":[1],"object":{"inc":1,"x":2},"none":{},"n":1.10},"inc":{"visits":-1.5},"add":{"more":["a"],"deep":[]},"remove":{"less":[{}]}}}"#,
+            r#"{"attributes":{"user":{"external_id":"e"},"fields":{"email":"A@b","first_name":"Zoë","phone":null,"gender":null,"email_subscribe":"opted_in","current_location":{"longitude":1,"latitude":2},"date_of_last_session":"2023-01-01T00:00:00.000Z","push_tokens":[{"app_id":"a","token":"t"}]},"custom":{"tier":"","on":false,"old":null,"list":[1],"object":{"inc":1,"x":2},"none":{},"n":1.10},"inc":{"visits":-1.5},"add":{"more":["a"],"both":["c"],"deep":[]},"remove":{"less":[{}],"both":["a\/b",1.0]}}}"#,
         ),
         (
             Kind::Attributes,
@@ -314,8 +315,18 @@ fn attributes_and_events_have_their_own_rules() {
         ),
         (
             Kind::Attributes,
-            r#"{"external_id":"e","a":{"add":[],"remove":[]}}"#.into(),
+            r#"{"external_id":"e","a":{"add":[],"$add":[],"remove":[]}}"#.into(),
             "custom_attributes.a: expected one of",
+        ),
+        (
+            Kind::Attributes,
+            r#"{"external_id":"e","a":{"inc":1,"remove":[]}}"#.into(),
+            "custom_attributes.a: expected one of",
+        ),
+        (
+            Kind::Attributes,
+            r#"{"external_id":"e","a":{"add":[],"remove":1}}"#.into(),
+            "custom_attributes.a: remove: expected an array",
         ),
         (Kind::Attributes, r#"{"external_id":"e","a":"\ud800"}"#.into(), "custom_attributes.a "),
         (

@@ -10,6 +10,13 @@ use gateway::paging;
 /// Maximum number of exports on a page of the API's list.
 const MAX_PAGE: usize = paging::MAX_PAGE as usize;
 
+/// What follows an export in the list.
+enum Following {
+    /// The page with this cursor.
+    Page(String),
+    Nothing,
+}
+
 #[derive(Deserialize)]
 struct Page {
     exports: Vec<Value>,
@@ -35,13 +42,15 @@ impl Client {
     ) -> Result<Vec<(Export, Value)>, ClientError> {
         let mut cursor = None;
         if let Some(prefix) = after {
-            cursor = match self.cursor_after(filters, prefix).await? {
+            let following = match self.following(filters, prefix).await? {
                 // It may match the filters no longer. A cursor is the same for all filters.
-                None => self.cursor_after("", prefix).await?,
+                None => self.following("", prefix).await?,
                 found => found,
             };
-            if cursor.is_none() {
-                return Err(ClientError::NotListed(prefix.to_owned()));
+            match following {
+                Some(Following::Page(next)) => cursor = Some(next),
+                Some(Following::Nothing) => return Ok(Vec::new()),
+                None => return Err(ClientError::NotListed(prefix.to_owned())),
             }
         }
         let mut exports = Vec::new();
@@ -59,18 +68,20 @@ impl Client {
         Ok(exports)
     }
 
-    /// The cursor of the page after an export; none if the list does not have the export.
-    async fn cursor_after(
+    /// What follows an export; none if the list does not have the export.
+    async fn following(
         &self,
         filters: &str,
         prefix: &str,
-    ) -> Result<Option<String>, ClientError> {
+    ) -> Result<Option<Following>, ClientError> {
         let mut cursor: Option<String> = None;
         let mut limit = MAX_PAGE;
         loop {
             let page = self.page(filters, limit, cursor.as_deref()).await?;
             match page.position(prefix) {
-                Some(index) if index + 1 == limit => return Ok(page.next_cursor),
+                Some(index) if index + 1 == page.exports.len() => {
+                    return Ok(Some(page.next_cursor.map_or(Following::Nothing, Following::Page)));
+                }
                 // Requests the page again, so that it ends with the export.
                 Some(index) => limit = index + 1,
                 None => {

@@ -16,18 +16,18 @@ use crate::log::text;
 /// Why a message is not applied.
 #[derive(Debug)]
 pub enum HandlerError {
-    Passing,
+    Transient,
     TooLarge,
-    Lasting,
+    Permanent,
     Store(StoreError),
 }
 
 impl fmt::Display for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Passing => f.write_str("not now"),
+            Self::Transient => f.write_str("not now"),
             Self::TooLarge => f.write_str("too much"),
-            Self::Lasting => f.write_str("never"),
+            Self::Permanent => f.write_str("never"),
             Self::Store(error) => error.fmt(f),
         }
     }
@@ -36,8 +36,8 @@ impl fmt::Display for HandlerError {
 impl Retry for HandlerError {
     fn can_retry(&self) -> bool {
         match self {
-            Self::Passing | Self::TooLarge => true,
-            Self::Lasting => false,
+            Self::Transient | Self::TooLarge => true,
+            Self::Permanent => false,
             Self::Store(error) => error.can_retry(),
         }
     }
@@ -46,7 +46,7 @@ impl Retry for HandlerError {
         match self {
             Self::TooLarge => true,
             Self::Store(error) => error.is_too_large(),
-            Self::Passing | Self::Lasting => false,
+            Self::Transient | Self::Permanent => false,
         }
     }
 }
@@ -105,8 +105,8 @@ impl Handler for Tally {
             }
             let (_, asked) = payload.split_once('/').unwrap();
             match asked.split(' ').next().unwrap() {
-                "fail" if !healed => return Err(HandlerError::Passing),
-                "refuse" if !healed => return Err(HandlerError::Lasting),
+                "fail" if !healed => return Err(HandlerError::Transient),
+                "refuse" if !healed => return Err(HandlerError::Permanent),
                 "few" if payloads.len() > 3 => return Err(HandlerError::TooLarge),
                 "large" if !healed => return Err(HandlerError::TooLarge),
                 "hang" if !healed => pending().await,

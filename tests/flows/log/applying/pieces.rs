@@ -3,6 +3,7 @@
 use longshore::engine::batches::dead_letters::DeadLetterError;
 use runtime::audit::{self, Entry, Filter};
 use serde_json::json;
+use store::{StoreError, Tx};
 
 use super::*;
 
@@ -19,7 +20,11 @@ pub async fn retry_buried(
     id: Uuid,
 ) -> Result<(), DeadLetterError> {
     let entry = Entry::from_command(None, "dead_letter.retry", id.to_string(), json!({}));
-    dead_letters::retry(store, handler, id, &entry).await
+    dead_letters::retry(store, handler, id, &entry, &nothing_more).await
+}
+
+async fn nothing_more(_: &mut Tx) -> Result<(), StoreError> {
+    Ok(())
 }
 
 async fn only_the_failing_parts_of_a_message_are_buried(test_log: TestLog) {

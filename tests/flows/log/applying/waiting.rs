@@ -16,7 +16,7 @@ async fn database_errors_are_reported_and_retried(test_log: TestLog) {
             on_pool!(&store, pool => { sqlx::raw_sql(sql).execute(pool).await.unwrap(); });
         }
     };
-    // Of the kind that no list of passing errors names.
+    // Of the kind that no list of transient errors names.
     let (break_it, mend_it) = if store.is_postgres() {
         (
             [

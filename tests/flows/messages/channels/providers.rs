@@ -118,8 +118,22 @@ async fn texts_reach_subscribers_of_the_group(store: TestStore) {
     without.as_object_mut().unwrap().remove("phone");
     let mut other_group = text(subscribed("+15550101"));
     other_group.rendered.object["subscription_group_id"] = json!(Uuid::from_u128(4).to_string());
-    let none =
-        [text(unsubscribed), text(json!({ "phone": "+15550101" })), text(without), other_group];
+    // An earlier version stored any spelling of the group's id.
+    let simple = GROUP.simple().to_string();
+    let respelled = |profile: &Value| -> Value {
+        serde_json::from_str(&profile.to_string().replace(&GROUP.to_string(), &simple)).unwrap()
+    };
+    let mut both = subscribed("+15550101");
+    let other = respelled(&unsubscribed)["subscription_groups"][0].clone();
+    both["subscription_groups"].as_array_mut().unwrap().push(other);
+    let none = [
+        text(respelled(&unsubscribed)),
+        text(both),
+        text(unsubscribed),
+        text(json!({ "phone": "+15550101" })),
+        text(without),
+        other_group,
+    ];
     for message in none {
         let outcome = world.send(&message).await;
         assert!(matches!(outcome, Outcome::Unreachable(_)), "{outcome:?}");
@@ -128,6 +142,7 @@ async fn texts_reach_subscribers_of_the_group(store: TestStore) {
     let whats_app = Message::new(Channel::WhatsApp, json!({}), json!({}));
     assert!(matches!(world.send(&whats_app).await, Outcome::Failed(_)));
     assert_eq!(receiver.received().len(), 1);
+    assert_eq!(world.send(&text(respelled(&subscribed("+15550101")))).await, Outcome::Sent);
 }
 
 async fn answers_decide(store: TestStore) {

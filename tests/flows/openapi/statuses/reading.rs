@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::super::filled;
 use super::super::world::{SEGMENT, World};
-use super::Seen;
+use super::{Seen, once_and_again};
 use crate::support::stores::on_pool;
 
 pub async fn reading(world: &World, seen: &mut Seen) {
@@ -52,7 +52,8 @@ pub async fn reading(world: &World, seen: &mut Seen) {
     let end = "UPDATE deliveries SET state = 'given_up' WHERE id = $1";
     on_pool!(&app.store, pool => sqlx::query(end).bind(delivery).execute(pool).await.map(drop))
         .expect("an update");
-    seen.see(post(&format!("{path}/resend"), json!({})), 200).await;
+    let resend = format!("{path}/resend");
+    once_and_again(world, seen, (Method::POST, &resend), &json!({}), 200).await;
 
     let bury = "INSERT INTO dead_letters
                     (id, consumer_group, topic, partition, position, appended_at, key, payload,
@@ -79,7 +80,8 @@ pub async fn reading(world: &World, seen: &mut Seen) {
     seen.see(get("/dead_letters?limit=0"), 400).await;
     seen.see(get(&dead_letters[0]), 200).await;
     seen.see(get(&unknown), 404).await;
-    seen.see(post(&format!("{}/retry", dead_letters[0]), json!({})), 200).await;
+    let retry = format!("{}/retry", dead_letters[0]);
+    once_and_again(world, seen, (Method::POST, &retry), &json!({}), 200).await;
     seen.see(post(&format!("{}/retry", dead_letters[1]), json!({})), 409).await;
     seen.see(post(&format!("{unknown}/retry"), json!({})), 404).await;
     seen.see(world.api.request(Method::DELETE, &dead_letters[2]), 200).await;

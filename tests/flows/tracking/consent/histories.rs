@@ -14,6 +14,7 @@ mod imports;
 
 use std::collections::HashMap;
 
+use longshore::users::address::compared;
 use longshore::users::devices::InvalidToken;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -223,7 +224,14 @@ fn is_out(user: &Value, topic: usize) -> bool {
 }
 
 fn group(topic: usize) -> String {
-    format!("g{topic}")
+    format!("7d0c6f5e-4b1a-4e0f-9a55-{topic:012}")
+}
+
+/// The same object with another spelling of the groups.
+fn respelled(object: &Value) -> Value {
+    let respell = |text: String, topic| text.replace(&group(topic), &group(topic).to_uppercase());
+    let text = (2..TOPICS).fold(object.to_string(), respell);
+    serde_json::from_str(&text).unwrap()
 }
 
 /// The part of an attribute object that sets a state.
@@ -296,13 +304,21 @@ impl History {
         history
     }
 
+    /// Whether requests at this time have other spellings of addresses and groups.
+    fn is_respelled(&self) -> bool {
+        self.at / STEP % 2 == 1
+    }
+
     fn email(&self, email: usize) -> String {
-        format!("{}-{email}@acme.example", self.name)
+        let host = if self.is_respelled() { "xn--bcher-kva.example" } else { "bücher.example" };
+        format!("{}-{email}@{host}", self.name)
     }
 
     fn push(&mut self, key: &str, object: Value) {
-        let sum: usize = key.bytes().map(usize::from).sum();
+        // All spellings of an address have the same partition.
+        let sum: usize = compared(key).bytes().map(usize::from).sum();
         let (partition, at) = (sum % PARTITIONS, self.at);
+        let object = if self.is_respelled() { respelled(&object) } else { object };
         self.told.push(format!("{} in {partition}: {object}", (at - START) / STEP));
         self.requests.push(Request { at, received: Received::Tracked { partition, object } });
     }

@@ -193,7 +193,7 @@ fn head(page: &Page, shown: &Shown) -> Markup {
 
 fn actions(page: &Page, shown: &Shown) -> Markup {
     let (job, progress) = (&shown.export.job, &shown.export.progress);
-    let now = page.app.clock.now_ms();
+    let now = page.now_ms();
     let may_run = page.may(Right::ExportsRun);
     let is_download = progress.state == State::Done && status::has_url(job, progress, now);
     let can_cancel = matches!(progress.state, State::Queued | State::Planning | State::Running);

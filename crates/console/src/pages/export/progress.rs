@@ -81,7 +81,7 @@ fn waiting(state: State) -> &'static str {
 
 fn facts(page: &Page, moment: &Moment<'_>) -> Markup {
     let Moment { job, progress, .. } = moment;
-    let now = page.app.clock.now_ms();
+    let now = page.now_ms();
     let per_second = |rate: f64| rate.round() as i64;
     let average = || {
         let ms = labels::duration(progress.started_at, progress.finished_at, now)?;

@@ -381,7 +381,7 @@ fn estimated(page: &Page, estimate: &DryRun) -> Markup {
         @for warning in &estimate.warnings {
             (parts::notice(Tone::Warning, "Warning", html! { p { bdi { (warning) } } }))
         }
-        p.muted.small { "Estimated " (page.time(page.app.clock.now_ms())) ". Nothing was created." }
+        p.muted.small { "Estimated " (page.time(page.now_ms())) ". Nothing was created." }
     }
 }
 

@@ -58,7 +58,7 @@ pub async fn revoke(page: Page, Path(path): Path<KeyPath>) -> Result<Response, P
     let app = &page.app;
     let mut tx = app.request_queue.write().await?;
     let key = own_key(&page, &mut tx, &path).await?;
-    let (now, actor) = (app.clock.now_ms(), page.actor());
+    let (now, actor) = (page.now_ms(), page.actor());
     if keys::revoke_by_id(&mut tx, key.id, now, &actor).await? {
         page.record(&mut tx, key.revocation()).await?;
         tx.commit().await?;

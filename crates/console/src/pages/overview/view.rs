@@ -176,7 +176,7 @@ fn in_progress(page: &Page, exports: &Exports) -> Markup {
 
 fn export_row(page: &Page, ExportInProgress { export, title }: &ExportInProgress) -> Markup {
     let progress = &export.progress;
-    let rate = export.rate(page.app.clock.now_ms());
+    let rate = export.rate(page.now_ms());
     let tone = labels::tone(progress.state, export.marks());
     html! {
         tr id=(format!("row-{}", export.job.id)) {

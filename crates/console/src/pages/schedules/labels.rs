@@ -98,7 +98,7 @@ pub fn audience(names: &Names, contents: &Contents) -> String {
 
 /// When a schedule is due: in the person's zone, or at a local time of each user.
 pub fn due(page: &Page, schedule: &Schedule) -> Markup {
-    let now = page.app.clock.now_ms();
+    let now = page.now_ms();
     html! {
         span { (time(schedule, &page.viewer.preferences.zone)) }
         @match schedule.timing {

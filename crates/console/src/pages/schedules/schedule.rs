@@ -67,7 +67,7 @@ pub async fn show(page: Page, Path(path): Path<SchedulePath>) -> Result<Response
 pub async fn cancel(page: Page, Path(path): Path<SchedulePath>) -> Result<Response, PageError> {
     let mut tx = page.app.request_queue.write().await?;
     let id = own_schedule(&page, &mut tx, &path).await?.schedule.id;
-    let cancelled = schedules::cancel(&mut tx, id, page.app.clock.now_ms()).await;
+    let cancelled = schedules::cancel(&mut tx, id, page.now_ms()).await;
     let cancelled = cancelled.map_err(not_cancelled)?.ok_or(PageError::NotFound)?;
     if cancelled.state == State::Sent {
         let text = "The schedule has already been sent. Its send may still be cancelled";
@@ -182,7 +182,7 @@ fn notices(page: &Page, schedule: &Schedule) -> Markup {
             "The schedule is cancelled",
             html! { p { "Nothing was sent." } },
         ),
-        State::Pending if labels::is_late(schedule, page.app.clock.now_ms()) => parts::notice(
+        State::Pending if labels::is_late(schedule, page.now_ms()) => parts::notice(
             Tone::Warning,
             "The schedule is late",
             html! {

@@ -122,7 +122,7 @@ fn size_section(page: &Page, segment: &Segment, size: Option<EstimatedUsers>) ->
                     Some(size) => {
                         (parts::facts(&[
                             ("Users", users(&size)),
-                            ("Counted", page.time(page.app.clock.now_ms())),
+                            ("Counted", page.time(page.now_ms())),
                         ]))
                         div.stack-buttons { a.button href=(count) { "Count again" } }
                     }

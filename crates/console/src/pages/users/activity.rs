@@ -8,7 +8,7 @@ use crate::page::Page;
 use console_frame::lists::first_rows;
 use console_frame::parts::{self, icon};
 use gateway::paging;
-use kit::clock::parse_time;
+use kit::clock::{from_ms, parse_time, utc_date};
 use kit::money;
 use people::users::activity::timeline::{self, Entry, EntryKind, Key};
 use people::users::activity::{Activity, KEPT_DAYS, Summary, WINDOW_DAYS};
@@ -31,7 +31,7 @@ pub struct ActivityView<'a> {
 
 /// What the user bought and did, in numbers.
 pub fn sums(page: &Page, activity: &Activity<'_>) -> Markup {
-    let today = page.app.clock.today();
+    let today = utc_date(from_ms(page.now_ms()));
     let first_day = today.saturating_sub((WINDOW_DAYS - 1).days());
     let bought = Sum::from_summaries(activity.purchases(first_day, today));
     let seen = Sum::from_summaries(activity.events(first_day, today));

@@ -7,7 +7,6 @@ use lettre::address::Envelope;
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, Mailboxes, Message, MultiPart};
 use serde_json::{Map, Value};
-use url::Host;
 
 use super::conversation::{Content, OutgoingEmail};
 use super::{header, message_id, plain};
@@ -17,6 +16,7 @@ use crate::unsubscribe_token;
 use crate::{Outcome, Outgoing};
 use gateway::workspaces::settings::Email;
 use kit::words::about_field;
+use people::users::address::ascii_host;
 
 /// Headers that customers cannot set, and the beginnings of the names of others.
 const RESERVED: [&str; 13] = [
@@ -170,8 +170,8 @@ fn in_ascii(address: Address) -> Address {
     if address.domain().is_ascii() {
         return address;
     }
-    let domain = Host::parse(address.domain()).map(|host| host.to_string());
-    let ascii = domain.ok().and_then(|domain| Address::new(address.user(), domain).ok());
+    let domain = ascii_host(address.domain());
+    let ascii = domain.and_then(|domain| Address::new(address.user(), domain).ok());
     ascii.unwrap_or(address)
 }
 

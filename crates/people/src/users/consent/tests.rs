@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 fn profile(json: &str) -> Profile {
@@ -92,6 +94,85 @@ fn a_group_that_is_stored_twice_is_unsubscribed_if_one_state_is() {
         let [first, other] = states.map(group);
         let stored = profile(&format!(r#"{{"subscription_groups":[{first},{other}]}}"#));
         assert_eq!(Consent::read(&stored).state(Topic::Group("g")), Some(UNSUBSCRIBED));
+    }
+}
+
+/// Spellings of a group, first the one that is compared.
+const SPELLINGS: [&str; 4] = [
+    "7d0c6f5e-4b1a-4e0f-9a55-2f6d1c3b8a90",
+    "7D0C6F5E-4B1A-4E0F-9A55-2F6D1C3B8A90",
+    "7d0c6f5e4b1a4e0f9a552f6d1c3b8a90",
+    "{7D0C6F5E-4B1A-4E0F-9A55-2F6D1C3B8A90}",
+];
+
+fn list(groups: &[(&str, &str)]) -> String {
+    let group = |(id, state): &(&str, &str)| {
+        format!(r#"{{"subscription_group_id":"{id}","subscription_state":"{state}"}}"#)
+    };
+    format!("[{}]", groups.iter().map(group).collect::<Vec<_>>().join(","))
+}
+
+#[test]
+fn opt_outs_that_are_stored_in_another_spelling_hold_until_the_next_decision() {
+    let [id, upper, ..] = SPELLINGS;
+    let stored = |groups: &[(&str, &str)], times: &str| {
+        profile(&format!(r#"{{"subscription_groups":{},"decision_times":{times}}}"#, list(groups)))
+    };
+    let times = format!(r#"{{"groups":{{"{id}":5}},"unsubscribed":{{"groups":{{"{upper}":7}}}}}}"#);
+    let (first, other) = ((upper, UNSUBSCRIBED), (id, "subscribed"));
+    for groups in [[first, other], [other, first]] {
+        for (at, state) in [(6, UNSUBSCRIBED), (7, UNSUBSCRIBED), (8, "subscribed")] {
+            let mut user = stored(&groups, &times);
+            let mut consent = Consent::read(&user);
+            assert_eq!(consent.state(Topic::Group(id)), Some(UNSUBSCRIBED));
+            consent.decide(Topic::Group(upper), Some("subscribed"), at);
+            assert_eq!(consent.state(Topic::Group(id)), Some(state), "{at}");
+            consent.write(&mut user);
+            assert_eq!(user.get(Field::SubscriptionGroups), Some(&*list(&[(id, state)])));
+            assert_eq!(Consent::read(&user), consent);
+        }
+    }
+    // A user who has the state in the other spelling is met, joined and imported alike.
+    for spelling in SPELLINGS {
+        let out = Consent::read(&stored(&[(spelling, UNSUBSCRIBED)], "{}"));
+        let mut kept = Consent::read(&stored(&[(id, "subscribed")], "{}"));
+        let mut joined = kept.clone();
+        kept.meet(&out, 5, false);
+        joined.join(&out);
+        let mut imported = out.clone();
+        assert_eq!(imported.import(&stored(&[(upper, "subscribed")], "{}"), 5), 1);
+        for consent in [kept, joined, imported] {
+            let states: Vec<_> = consent.states().map(|(topic, state, _)| (topic, state)).collect();
+            assert_eq!(states, [(Topic::Group(id), UNSUBSCRIBED)], "{spelling}");
+        }
+    }
+}
+
+/// The spelling, whether it is an opt-out, whether it comes in a list, and the time.
+fn any_decision() -> impl Strategy<Value = (usize, bool, bool, i64)> {
+    (0..SPELLINGS.len(), any::<bool>(), any::<bool>(), 0..6_i64)
+}
+
+proptest! {
+    #[test]
+    fn decisions_about_a_group_are_the_same_in_each_spelling(
+        decisions in prop::collection::vec(any_decision(), 0..8),
+    ) {
+        let (mut user, mut same) = (profile("{}"), profile("{}"));
+        for (spelling, is_out, is_list, at) in decisions {
+            let state = if is_out { UNSUBSCRIBED } else { "subscribed" };
+            for (user, id) in [(&mut user, SPELLINGS[spelling]), (&mut same, SPELLINGS[0])] {
+                let mut consent = Consent::read(user);
+                if is_list {
+                    let list = list(&[(id, state)]);
+                    consent.decide_field(Field::SubscriptionGroups, Some(&list), at);
+                } else {
+                    consent.decide(Topic::Group(id), Some(state), at);
+                }
+                consent.write(user);
+            }
+        }
+        prop_assert_eq!(user.to_document(), same.to_document());
     }
 }
 

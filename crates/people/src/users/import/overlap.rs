@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
 use uuid::Uuid;
 
+use crate::users::address::compared;
 use crate::users::profile::Alias;
 use crate::users::record::Record;
 use crate::users::rows::Kind;
@@ -62,7 +63,7 @@ impl Identities {
     }
 
     pub fn add_email(&mut self, email: &str) {
-        self.add_hash(&("email", email));
+        self.add_hash(&("email", compared(email)));
     }
 
     pub fn add_token(&mut self, token: &TokenKey) {

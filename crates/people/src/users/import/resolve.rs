@@ -25,6 +25,7 @@ use super::kept::{self, Kept, NewAddress};
 use super::overlap::Identities;
 use super::{ImportError, MAX_REMOVED, new_rows, removed};
 use crate::users::activity::Activity;
+use crate::users::address::compared;
 use crate::users::erased_rows::Name;
 use crate::users::profile::{Alias, Field, MAX_BYTES, MergedProfile, Profile, check};
 use crate::users::record::{Record, RecordError};
@@ -82,11 +83,12 @@ pub struct ImportedUsers<'r> {
     by_external_id: HashMap<String, usize>,
     by_alias: HashMap<String, usize>,
     /// Only for the addresses that identify the user of a record.
-    by_email: HashMap<&'r str, Vec<usize>>,
+    by_email: HashMap<Cow<'r, str>, Vec<usize>>,
     tokens: Registrations,
     /// The users into which users of records were merged.
     merged: HashMap<Uuid, Uuid>,
-    /// When addresses of records were unsubscribed, for those that are.
+    /// When addresses of records were unsubscribed, for those that are, by the address as it is
+    /// compared.
     opt_outs: HashMap<String, i64>,
     /// Those that were unsubscribed before the batch.
     stored_opt_outs: HashSet<String>,
@@ -107,11 +109,13 @@ impl<'r> ImportedUsers<'r> {
         let alias_keys: Vec<String> =
             records.iter().flat_map(|r| &r.aliases).map(Alias::key).collect();
         let alias_keys: Vec<&str> = alias_keys.iter().map(String::as_str).collect();
-        let emails: Vec<&'r str> = records
+        let by_email: HashMap<Cow<'r, str>, Vec<usize>> = records
             .iter()
             .filter(|r| by_email_only(r))
-            .filter_map(|r| r.email.as_deref())
+            .filter_map(Record::address)
+            .map(|email| (email, Vec::new()))
             .collect();
+        let emails: Vec<&str> = by_email.keys().map(Cow::as_ref).collect();
 
         let mut known =
             rows::find_identifiers(tx, workspace, Kind::ExternalId, &external_ids).await?;
@@ -148,7 +152,6 @@ impl<'r> ImportedUsers<'r> {
         let opt_outs = optout_rows::find(tx, workspace, &addresses).await?;
 
         let stored_opt_outs = opt_outs.keys().cloned().collect();
-        let by_email = emails.into_iter().map(|email| (email, Vec::new())).collect();
         let mut imported = Self {
             imported: Vec::with_capacity(records.len()),
             by_id: HashMap::with_capacity(records.len()),
@@ -166,7 +169,7 @@ impl<'r> ImportedUsers<'r> {
         for (email, owner) in &owners {
             let index = imported.by_id.get(&owner.service_id);
             let user = index.and_then(|index| imported.imported.get(*index));
-            if user.is_none_or(|user| user.email.as_ref() != Some(email)) {
+            if user.and_then(ImportedUser::address).as_deref() != Some(email.as_str()) {
                 return Err(ImportError::Conflict);
             }
         }
@@ -229,7 +232,7 @@ impl<'r> ImportedUsers<'r> {
     }
 
     fn index_email(&mut self, email: Option<&str>, index: usize) {
-        if let Some(indexes) = email.and_then(|email| self.by_email.get_mut(email)) {
+        if let Some(indexes) = email.and_then(|email| self.by_email.get_mut(&*compared(email))) {
             indexes.push(index);
         }
     }
@@ -256,8 +259,8 @@ impl<'r> ImportedUsers<'r> {
         if doc.len() > MAX_BYTES {
             return Err(RecordError::TooLarge.to_string());
         }
-        if let (Some(email), Some(at)) = (&user.email, user.unsubscribed_at) {
-            let last = self.opt_outs.entry(email.clone()).or_insert(at);
+        if let (Some(email), Some(at)) = (user.address(), user.unsubscribed_at) {
+            let last = self.opt_outs.entry(email.into_owned()).or_insert(at);
             *last = at.max(*last);
         }
         self.applied += 1;
@@ -285,10 +288,11 @@ impl<'r> ImportedUsers<'r> {
     ) -> (ImportedUser<'r>, String, bool) {
         let nothing = Profile::default();
         let stored = before.map_or(&nothing, |before| &before.kept);
-        let is_new = before.is_none_or(|before| before.email != record.email);
-        let email = record.email.as_ref().filter(|_| is_new);
-        let address =
-            email.map(|email| NewAddress { unsubscribed_at: self.opt_outs.get(email).copied() });
+        let is_new = before.is_none_or(|before| before.address() != record.address());
+        let address = record
+            .address()
+            .filter(|_| is_new)
+            .map(|email| NewAddress { unsubscribed_at: self.opt_outs.get(&*email).copied() });
         // A user who is created with the address has no other state that it could meet.
         let address = address.filter(|new| before.is_some() || new.unsubscribed_at.is_some());
         let Kept { profile: mut kept, overruled, unsubscribed_at } =
@@ -378,6 +382,7 @@ impl<'r> ImportedUsers<'r> {
     }
 
     fn replace(&mut self, index: usize, user: ImportedUser<'r>) {
+        let has_new_address = self.imported[index].address() != user.address();
         let before = std::mem::replace(&mut self.imported[index], user);
         if let Some(old) = before.external_id {
             self.by_external_id.remove(&old);
@@ -385,7 +390,7 @@ impl<'r> ImportedUsers<'r> {
         let user = &mut self.imported[index];
         user.stored = before.stored;
         user.stored_aliases = before.stored_aliases;
-        if user.email != before.email {
+        if has_new_address {
             let email = user.email.clone();
             self.index_email(email.as_deref(), index);
         }
@@ -426,6 +431,11 @@ impl<'r> ImportedUsers<'r> {
 }
 
 impl ImportedUser<'_> {
+    /// The email as it is compared.
+    fn address(&self) -> Option<Cow<'_, str>> {
+        self.email.as_deref().map(compared)
+    }
+
     /// Removes a push token that belongs to another user.
     fn remove_token(&mut self, key: &TokenKey) {
         let is_removed = |token: &Token<'_>| token.key() == *key;

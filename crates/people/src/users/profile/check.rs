@@ -278,12 +278,23 @@ pub fn attribute_name(name: &str) -> Result<(), String> {
     check_short(name).map_err(|why| format!("an attribute name {why}"))
 }
 
+/// The id of a subscription group as it is compared. Workspaces declare UUIDs, which have several
+/// spellings; another text stays as it is.
+pub fn group_id(id: &str) -> Cow<'_, str> {
+    match Uuid::try_parse(id).map(|uuid| uuid.to_string()) {
+        Ok(uuid) if uuid != id => Cow::Owned(uuid),
+        _ => Cow::Borrowed(id),
+    }
+}
+
 /// The type of a field of an object in an array.
 #[derive(Clone, Copy)]
 enum Kind {
     Text,
     /// Required.
     Required,
+    /// Required: the [id of a subscription group](group_id).
+    Group,
     /// Also a whole number, which becomes a string.
     Count,
     Time,
@@ -324,7 +335,7 @@ const PUSH_TOKEN: Shape = &[
 ];
 
 const SUBSCRIPTION_GROUP: Shape = &[
-    ("subscription_group_id", Kind::Required),
+    ("subscription_group_id", Kind::Group),
     ("subscription_state", Kind::RequiredOneOf(GROUP_STATES)),
 ];
 
@@ -373,7 +384,7 @@ fn objects(
 fn member(kind: Kind, json: &str) -> Result<Option<Cow<'_, str>>, String> {
     if matches!(json, "null" | "\"\"") {
         return match kind {
-            Kind::Required | Kind::RequiredOneOf(_) => Err("is missing".to_owned()),
+            Kind::Required | Kind::Group | Kind::RequiredOneOf(_) => Err("is missing".to_owned()),
             _ => Ok(None),
         };
     }
@@ -391,6 +402,7 @@ fn member(kind: Kind, json: &str) -> Result<Option<Cow<'_, str>>, String> {
     };
     match kind {
         Kind::Time => return normalize_time(text).map(Some),
+        Kind::Group => return Ok(Some(Cow::Owned(group_id(&text).into_owned()))),
         Kind::OneOf(values) | Kind::RequiredOneOf(values) => one_of(values, &text)?,
         _ => {}
     }

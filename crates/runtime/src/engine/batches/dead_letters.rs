@@ -20,7 +20,7 @@ use crate::audit::{self, Entry};
 use crate::topics;
 use kit::retry::{self, Retry};
 use log::{Message, Topic};
-use store::{Store, StoreError, claims};
+use store::{Store, StoreError, Tx, claims};
 
 /// Dead letters whose workspace is determined in one transaction: each may have 5 MiB.
 const UNDETERMINED: i64 = 10;
@@ -101,12 +101,14 @@ pub async fn topic(store: &Store, id: Uuid) -> Result<Topic, DeadLetterError> {
 /// apply it twice, if the command ended in between. It is applied after later messages, as it would
 /// be if it were appended again. Parts that still fail stay a dead letter. The transaction also
 /// writes the entry of the audit log, with the `result`: `applied`, `partly_applied` or `failed`.
-/// An attempt that changes nothing has none.
+/// An attempt that changes nothing has none. If nothing failed, `on_applied` also runs in the
+/// transaction.
 pub async fn retry<H: Handler>(
     store: &Store,
     handler: &H,
     id: Uuid,
     entry: &Entry,
+    on_applied: &impl AsyncFn(&mut Tx) -> Result<(), StoreError>,
 ) -> Result<(), DeadLetterError> {
     let (mut tries, mut maybe_applied) = (0, false);
     loop {
@@ -117,7 +119,9 @@ pub async fn retry<H: Handler>(
             Ok(None) => return Err(DeadLetterError::Unknown(id)),
             Ok(Some(dead_letter)) => {
                 let message = message(dead_letter)?;
-                match try_once(store, handler, id, &message, entry, &mut maybe_applied).await {
+                let tried =
+                    try_once(store, handler, id, &message, entry, on_applied, &mut maybe_applied);
+                match tried.await {
                     Ok(None) => return Ok(()),
                     Ok(Some(failed)) => return Err(DeadLetterError::Refused(failed.into_reason())),
                     Err(Failure::Permanent(text)) => return Err(DeadLetterError::Refused(text)),
@@ -155,6 +159,7 @@ async fn try_once<H: Handler>(
     id: Uuid,
     message: &Message,
     entry: &Entry,
+    on_applied: &impl AsyncFn(&mut Tx) -> Result<(), StoreError>,
     maybe_applied: &mut bool,
 ) -> Result<Option<Failed>, Failure> {
     let split = handler.split(message);
@@ -167,7 +172,10 @@ async fn try_once<H: Handler>(
     }
     let now = claims::now(&mut tx).await?;
     audit::record(&mut tx, now, &with_result(entry, failed.as_ref())).await?;
-    *maybe_applied |= failed.is_none();
+    if failed.is_none() {
+        on_applied(&mut tx).await?;
+        *maybe_applied = true;
+    }
     tx.commit().await?;
     applied.into_iter().for_each(|applied| handler.applied(applied));
     Ok(failed)

@@ -3,7 +3,6 @@
 use uuid::Uuid;
 
 use super::super::ApplyError;
-use super::super::identifier_set::compared;
 use super::super::identity_rows::Found;
 use super::{CONFLICT, Identities, Opened, Outcome, TOO_LARGE, UNKNOWN};
 use kit::json::{self, JsonFields};
@@ -12,7 +11,7 @@ use people::users::consent::{self, Consent};
 use people::users::find;
 use people::users::profile::{Field, MAX_BYTES, Profile};
 use people::users::rows::{self, Kind, StoredUser};
-use people::users::{activity_rows, merged_rows, optout_rows, token_rows, tokens};
+use people::users::{activity_rows, address, merged_rows, optout_rows, token_rows, tokens};
 use store::ByteBudget;
 
 impl Identities<'_> {
@@ -75,7 +74,7 @@ impl Identities<'_> {
             self.assign(Kind::Alias, alias.key(), user.service_id).await?;
         }
         if user.email.is_none() {
-            user.email = profile.text(Field::Email).map(|email| compared(&email).into_owned());
+            user.email = profile.text(Field::Email).map(|email| address::stored(&email));
             let email = user.email.iter().map(|email| (email.clone(), user.service_id));
             rows::add_emails(self.tx, self.workspace, &email.collect::<Vec<_>>()).await?;
         }

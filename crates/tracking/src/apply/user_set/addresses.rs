@@ -65,7 +65,8 @@ impl<'a> UserSet<'a> {
             _ => None,
         };
         let is_stored = |user: &Identifier<'_>, email: Option<&str>| {
-            index_of(user).is_some_and(|index| self.users[index.0].user.email.as_deref() == email)
+            let stored = index_of(user).map(|index| self.users[index.0].user.address());
+            stored.is_some_and(|stored| stored.as_deref() == email)
         };
         let changed = written.iter().filter(|(user, email)| !is_stored(user, email.as_deref()));
         let changed: HashSet<Option<UserIndex>> = changed.map(|(user, _)| index_of(user)).collect();
@@ -89,7 +90,8 @@ impl<'a> UserSet<'a> {
         AddressChange { sets_address, sets_state }: AddressChange,
         at: i64,
     ) -> Result<(), ApplyError> {
-        let Some(email) = self.users[index.0].user.email.clone() else { return Ok(()) };
+        let email = self.users[index.0].user.address().map(Cow::into_owned);
+        let Some(email) = email else { return Ok(()) };
         let unsubscribed_at = self.opt_outs.unsubscribed_at(&email);
         let is_created = self.is_new(index);
         let draft = self.draft(index)?;
@@ -159,14 +161,14 @@ impl<'a> UserSet<'a> {
     fn decided(&mut self, users: Vec<StoredUser>, now: i64) -> Result<Vec<StoredUser>, ApplyError> {
         let mut changed = Vec::new();
         for user in users {
-            let Some(email) = user.email.as_deref() else { continue };
-            let Some(states) = self.address_states.get(email) else { continue };
+            let Some(email) = user.address().map(Cow::into_owned) else { continue };
+            let Some(states) = self.address_states.get(email.as_str()) else { continue };
             let mut draft = Draft::open(&user.doc, user.attributes_at)
                 .map_err(|why| ApplyError::Profile(user.service_id, why))?;
             for (number, state) in states.iter().enumerate() {
-                let erased_at = self.erasure_after(email, state);
+                let erased_at = self.erasure_after(&email, state);
                 let effect = decide_by_address(&mut draft, state, erased_at, now);
-                let effects = self.state_effects.entry(email.to_owned()).or_default();
+                let effects = self.state_effects.entry(email.clone()).or_default();
                 if effects.len() == number {
                     effects.push_back(effect);
                 } else {
@@ -188,13 +190,13 @@ impl<'a> UserSet<'a> {
         &mut self,
         tx: &mut Tx,
         cores: &Cores,
-        new_emails: &[&str],
+        new_addresses: &[&str],
     ) -> Result<(), ApplyError> {
         // SQLite has one writer.
         if matches!(tx, Tx::Postgres(_)) {
             let workspace = self.workspace;
-            optout_rows::lock(tx, workspace, new_emails, &self.opt_outs.unsubscribed()).await?;
-            let stored = optout_rows::find(tx, workspace, new_emails).await?;
+            optout_rows::lock(tx, workspace, new_addresses, &self.opt_outs.unsubscribed()).await?;
+            let stored = optout_rows::find(tx, workspace, new_addresses).await?;
             if stored.keys().any(|email| !self.opt_outs.is_known(email)) {
                 return Err(ApplyError::Changed);
             }

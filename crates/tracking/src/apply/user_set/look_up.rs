@@ -12,7 +12,7 @@ use super::super::opt_outs::OptOuts;
 use super::{ExternalIdOwner, UserIndex, UserSet, key_order};
 use kit::compute::Cores;
 use kit::fail_point;
-use people::users::erased_rows::{self, Name, name_hash};
+use people::users::erased_rows::{self, Name, name_hashes};
 use people::users::profile::Alias;
 use people::users::rows::{self, Kind, StoredUser};
 use people::users::service_id::Generator;
@@ -74,7 +74,7 @@ impl<'a> UserSet<'a> {
         user_set.open(tx, cores, changed_users).await?;
         // The owners of emails were not locked before.
         let lost = |(email, owner): &(String, UserIndex)| {
-            user_set.users[owner.0].user.email.as_ref() != Some(email)
+            user_set.users[owner.0].user.address().as_deref() != Some(email.as_str())
         };
         if owners.iter().any(lost) {
             return Err(ApplyError::Changed);
@@ -179,7 +179,7 @@ impl<'a> UserSet<'a> {
         name: Name,
         values: impl Iterator<Item = &'n str>,
     ) -> Result<(), ApplyError> {
-        let hashes: Vec<[u8; 32]> = values.map(|value| name_hash(name, value)).collect();
+        let hashes: Vec<[u8; 32]> = values.flat_map(|value| name_hashes(name, value)).collect();
         self.erased.extend(erased_rows::find(tx, self.workspace, &hashes).await?);
         Ok(())
     }
@@ -192,7 +192,8 @@ impl<'a> UserSet<'a> {
         if self.erased.is_empty() {
             return None;
         }
-        self.erased.get(&name_hash(name, value)[..]).copied()
+        let hashes = name_hashes(name, value);
+        hashes.iter().filter_map(|hash| self.erased.get(&hash[..]).copied()).max()
     }
 
     async fn look_up_aliases(

@@ -35,7 +35,7 @@ impl History {
     pub(super) fn know_devices(&mut self) {
         self.known_at = self.at;
         for device in &mut self.devices {
-            // The list of a registration that waited may have removed an imported token.
+            // An import leaves it open who has a token that nobody registered.
             let is_sure = device.is_registered && !device.is_open;
             device.known = device.owner.filter(|_| is_sure);
             (device.is_renewed, device.is_imported) = (false, false);

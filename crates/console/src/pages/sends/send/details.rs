@@ -145,10 +145,10 @@ fn notices(page: &Page, shown: &Shown) -> Markup {
 /// How far the send is.
 fn progress(page: &Page, shown: &Shown) -> Markup {
     let send = &shown.send;
-    let now = page.app.clock.now_ms();
+    let now = page.now_ms();
     let bar = format!("bar big {}", labels::look(send.state).tone.bar_class());
     let failed = send.messages.failed + send.messages.bounced;
-    let took = send.started_at.map(|started| send.finished_at.unwrap_or(now) - started);
+    let took = send.started_at.map(|started| (send.finished_at.unwrap_or(now) - started).max(0));
     html! {
         section.panel id="progress" aria-label="Progress" {
             div.panel-body.hero {

@@ -29,12 +29,13 @@ impl ImportedUsers<'_> {
             }
             return Ok(Some(index));
         }
-        let email = record.email.as_ref().filter(|_| by_email_only(record));
-        let with_address =
-            email.and_then(|email| self.by_email.get(email.as_str())).into_iter().flatten();
+        let email = record.address().filter(|_| by_email_only(record));
+        let with_address = email.as_deref().and_then(|email| self.by_email.get(email));
         Ok(with_address
+            .into_iter()
+            .flatten()
             .copied()
-            .filter(|index| self.imported[*index].email.as_ref() == email)
+            .filter(|index| self.imported[*index].address() == email)
             .max_by_key(|index| {
                 let user = &self.imported[*index];
                 (user.external_id.is_some(), user.written, user.service_id)

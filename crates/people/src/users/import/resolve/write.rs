@@ -1,5 +1,6 @@
 //! Writes the users of a batch.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
 use jiff::civil::Date;
@@ -133,15 +134,17 @@ async fn write_opt_outs(
 ) -> Result<(), ImportError> {
     let (mut new_emails, mut unsubscribed) = (Vec::new(), BTreeMap::new());
     for user in imported {
-        let Some(email) = user.email.as_deref() else { continue };
-        let stored = user.stored.as_ref().and_then(|stored| stored.email.as_deref());
-        new_emails.extend((stored != Some(email)).then_some(email));
+        let Some(email) = user.address() else { continue };
+        if user.stored.as_ref().and_then(StoredUser::address).as_ref() != Some(&email) {
+            new_emails.push(email.clone());
+        }
         if let Some(at) = user.unsubscribed_at {
             let last = unsubscribed.entry(email).or_insert(at);
             *last = at.max(*last);
         }
     }
-    let new: Vec<(&str, i64)> = unsubscribed.into_iter().collect();
+    let new_emails: Vec<&str> = new_emails.iter().map(Cow::as_ref).collect();
+    let new: Vec<(&str, i64)> = unsubscribed.iter().map(|(email, at)| (&**email, *at)).collect();
     if tx.is_postgres() {
         let addresses: Vec<&str> = new.iter().map(|(email, _)| *email).collect();
         optout_rows::lock(tx, workspace, &new_emails, &addresses).await?;
