@@ -37,9 +37,9 @@ pub struct Arguments {
     #[arg(long)]
     dry_run: bool,
     /// Also delete or revoke what the file no longer declares: declared keys, apps, storage,
-    /// catalogs with their fields and items, selections, content blocks, email templates, connected
-    /// content, email, providers, subscription groups, segments, campaigns, Canvases, SCIM tokens,
-    /// dashboard users. Asks first on a terminal
+    /// catalogs with their fields and items (also those that requests created), selections, content
+    /// blocks, email templates, connected content, email, providers, subscription groups, segments,
+    /// campaigns, Canvases, SCIM tokens, dashboard users. Asks first on a terminal
     #[arg(long)]
     prune: bool,
     #[command(flatten)]

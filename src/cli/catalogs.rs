@@ -91,13 +91,13 @@ struct ListedCatalog<'a> {
 async fn list(app: &App, workspace: &WorkspaceArgument, page: &PageArguments) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let workspace = workspace.find(&mut tx).await?;
-    let stored = rows::stored(&mut tx, workspace.id).await?;
-    let catalogs: Vec<ListedCatalog<'_>> = stored
+    let counted = rows::counted(&mut tx, workspace.id).await?;
+    let catalogs: Vec<ListedCatalog<'_>> = counted
         .iter()
-        .map(|stored| ListedCatalog {
-            name: &stored.catalog.name,
-            items: stored.items,
-            fields: stored.catalog.fields.all(),
+        .map(|(catalog, items)| ListedCatalog {
+            name: &catalog.name,
+            items: *items,
+            fields: catalog.fields.all(),
         })
         .collect();
     let headers = ["NAME", "ITEMS", "FIELDS"];
@@ -127,7 +127,7 @@ async fn items(
     let mut after = String::new();
     // The rest of the catalog is not read for a reader that is gone.
     while output::error().is_none() {
-        let page = rows::items_after(&mut tx, catalog.id, &after, PAGE).await?;
+        let page = rows::items_after(&mut tx, catalog.id, &after, PAGE).await?.items;
         let Some(last) = page.last() else { break };
         after.clone_from(&last.item_id);
         for item in &page {

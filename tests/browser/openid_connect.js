@@ -16,11 +16,12 @@ test("a person signs in with the company account, and has the rights of the dash
         return provider.settings;
     };
     const publicUrl = (port) => `http://127.0.0.1:${port}`;
-    const world = await World.start({ users: 50, publicUrl, settings });
+    let world;
     t.after(async () => {
-        provider.close();
-        await world.close();
+        provider?.close();
+        await world?.close();
     });
+    world = await World.start({ users: 50, publicUrl, settings });
     const apply = (permissions) => world.dashboardUsers({ [ANN]: permissions });
     await apply(["manage_dashboard_users", "see_reports"]);
     const host = new URL(provider.issuer).host;

@@ -101,9 +101,14 @@ impl World {
     async fn items(&self) -> Vec<Value> {
         let catalog = self.stored().await[0].catalog.id;
         let mut tx = self.app.store.snapshot().await.unwrap();
-        let items = rows::items_after(&mut tx, catalog, "", 1_000).await.unwrap();
-        let line = |item: &rows::StoredItem| items::line(&item.item_id, &item.doc);
-        items.iter().map(|item| serde_json::from_str(&line(item)).unwrap()).collect()
+        let (mut lines, mut after) = (Vec::new(), String::new());
+        loop {
+            let page = rows::items_after(&mut tx, catalog, &after, 1_000).await.unwrap();
+            let line = |item: &rows::StoredItem| items::line(&item.item_id, &item.doc);
+            lines.extend(page.items.iter().map(|item| serde_json::from_str(&line(item)).unwrap()));
+            let Some(last) = page.items.last().filter(|_| page.has_more) else { return lines };
+            after.clone_from(&last.item_id);
+        }
     }
 
     fn message(&self, catalog: i32, items: &Value) -> Message {
@@ -281,7 +286,7 @@ async fn edits_are_merged_in_their_order(world: World) {
     };
     let read = async || {
         let mut tx = world.app.store.snapshot().await.unwrap();
-        versions(rows::items_after(&mut tx, catalog, "", 10).await.unwrap())
+        versions(rows::items_after(&mut tx, catalog, "", 10).await.unwrap().items)
     };
     let before = read().await;
     world.apply(&messages[4..]).await;
@@ -356,7 +361,7 @@ async fn items_of_a_deleted_catalog_go_with_the_next_pass(world: World) {
     world.restaurants(&["c"]).await;
     let left = async || {
         let mut tx = world.app.store.snapshot().await.unwrap();
-        rows::items_after(&mut tx, before, "", 1_000).await.unwrap().len()
+        rows::items_after(&mut tx, before, "", 1_000).await.unwrap().items.len()
     };
     assert_eq!(left().await, 2, "a large catalog is not deleted in one transaction");
     sweep::sweep(&world.app, &CancellationToken::new()).await.unwrap();

@@ -194,7 +194,9 @@ async fn workspaces_do_not_starve_another(test: TestStore) {
         begun: AtomicUsize::new(0),
         done: Mutex::default(),
     });
-    let shared = options().with_workspace_limit(SHARE);
+    // Only offers and rows that end bring more work.
+    let rare = Duration::from_secs(600);
+    let shared = Options { lease: rare, poll: rare, ..options() }.with_workspace_limit(SHARE);
     let shutdown = CancellationToken::new();
     let running = shares::run(store.clone(), work.clone(), shared, shutdown.clone());
     let running = tokio::spawn(running);

@@ -345,7 +345,7 @@ async fn read_into(
 async fn remove_fields(tx: &mut Tx, id: i32, fields: &[String]) -> Result<(), DeclareError> {
     let mut after = String::new();
     loop {
-        let page = rows::items_after(tx, id, &after, PAGE).await?;
+        let page = rows::items_after(tx, id, &after, PAGE).await?.items;
         let Some(last) = page.last() else { return Ok(()) };
         after.clone_from(&last.item_id);
         let mut changed = Vec::new();

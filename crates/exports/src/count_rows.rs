@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::part_rows::PartResult;
-use store::{StoreError, Tx, execute, from_row, on};
+use store::{StoreError, Tx, from_row, insert_rows, on};
 
 /// Parts per shard of a job's counts, and the maximum number of shards: finishing a part locks its
 /// shard until the commit, and with one shard a whole fleet would wait for it.
@@ -27,19 +27,14 @@ pub(super) async fn insert(
     parts: i64,
     shards: i64,
 ) -> Result<(), StoreError> {
-    for shard in 0..shards {
-        // The numbers up to `parts` with this remainder.
-        let parts_left = parts / shards + i64::from(shard != 0 && shard <= parts % shards);
-        execute!(
-            tx,
-            sqlx::query(
-                "INSERT INTO export_counts (job_id, shard, parts_left) VALUES ($1, $2, $3)"
-            )
-            .bind(job)
-            .bind(shard)
-            .bind(parts_left)
-        );
-    }
+    // The numbers up to `parts` with this remainder.
+    let parts_left = |shard| parts / shards + i64::from(shard != 0 && shard <= parts % shards);
+    let new: Vec<i64> = (0..shards).collect();
+    insert_rows!(tx, "export_counts", new, |shard| {
+        job_id: job,
+        shard: *shard,
+        parts_left: parts_left(*shard),
+    }, "");
     Ok(())
 }
 

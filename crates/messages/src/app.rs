@@ -11,10 +11,6 @@ use crate::external::content::Fetches;
 use gateway::memory::Turns;
 use runtime::fairness::{Holder, Reservation, SLOT_BYTES, SharedMemory};
 
-/// Requests of this process that count the messages of dispatches at the same time: each holds a
-/// connection to the database for up to some seconds. A workspace has half of them.
-const COUNTS: usize = 4;
-
 /// Requests of this process whose opt-outs are applied immediately at the same time: each holds a
 /// connection to the database. A workspace has half of them.
 const OPT_OUTS: usize = 4;
@@ -38,8 +34,6 @@ pub struct State {
     /// The computations for messages that use a compute thread or wait for one. Each workspace has
     /// at most as many as there are threads, so that those of others wait behind few of them.
     compute_turns: SharedMemory,
-    /// The requests that count the messages of dispatches.
-    pub count_turns: Arc<Turns>,
     /// The requests whose opt-outs are applied immediately.
     pub opt_out_turns: Arc<Turns>,
 }
@@ -56,7 +50,6 @@ impl App {
             cards: Arc::default(),
             fetches: Arc::default(),
             catalog_reads: Arc::default(),
-            count_turns: Arc::new(Turns::new(COUNTS)),
             opt_out_turns: Arc::new(Turns::new(OPT_OUTS)),
         }))
     }

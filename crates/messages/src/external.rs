@@ -6,9 +6,8 @@
 //! [`MAX_REQUESTS`].
 //!
 //! `catalog` reads items of the workspace's catalogs, `content` sends the HTTP requests of
-//! `connected_content`, and `cache` keeps the results of both. Start with [`External::render`].
+//! `connected_content`. Start with [`External::render`].
 
-mod cache;
 pub(crate) mod catalog;
 pub(crate) mod content;
 

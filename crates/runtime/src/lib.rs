@@ -10,6 +10,7 @@
 //! | [`app`] | the state of this layer: settings, connections; each layer above adds its own in `app` |
 //! | [`audit`] | the audit log: who changed what, when and from where |
 //! | [`backups`] | when the installation was last backed up |
+//! | [`cache`] | cache of data that messages read, limited in bytes, fair to workspaces |
 //! | [`credentials`] | cache of API keys and SCIM tokens, which outlasts outages of the database |
 //! | [`engine`] | runs batches of the log and claims: attempts, leases, dead letters, drain |
 //! | [`work_rows`] | the SQL of the fleet's unfinished work, for metrics and the console |
@@ -26,6 +27,7 @@ pub mod app;
 pub mod audit;
 mod audit_rows;
 pub mod backups;
+pub mod cache;
 pub mod config;
 pub mod credentials;
 pub mod engine;

@@ -111,7 +111,10 @@ pub enum TokenError {
     /// The name or the secret is invalid.
     #[error(transparent)]
     Invalid(#[from] KeyError),
-    #[error("a token with the name {0} or this secret exists; revoke it first, or choose another")]
+    #[error(
+        "a token with the name {0} or this secret exists; choose another, or rename it in the file \
+         with --prune: a revoked secret is never accepted again"
+    )]
     Taken(String),
     #[error("unknown or revoked token {0}")]
     Unknown(String),

@@ -7,6 +7,7 @@ import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
@@ -236,8 +237,10 @@ export class World {
             env: this.environment,
             stdio: ["ignore", "pipe", "inherit"],
         });
-        generated.stdout.pipe(createWriteStream(file));
-        const status = await new Promise((ended) => generated.once("close", ended));
+        const ended = new Promise((ended) => generated.once("close", ended));
+        // A short file may not even be there when the command has ended.
+        await pipeline(generated.stdout, createWriteStream(file));
+        const status = await ended;
         if (status !== 0) throw new Error(`longshore generate: ${status}`);
         await this.run("import", file, "--workspace", "acme", "--yes");
     }

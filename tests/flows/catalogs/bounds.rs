@@ -5,6 +5,7 @@ use super::*;
 on_both_stores!(World =>
     batches_beyond_the_transaction_limit_are_split,
     a_record_has_the_first_unknown_ids_and_counts_all,
+    pages_of_large_items_are_short,
 );
 
 const FIELDS: usize = 60;
@@ -65,4 +66,23 @@ async fn a_record_has_the_first_unknown_ids_and_counts_all(world: World) {
     world.apply(&[world.message(catalog, &edit(0..50))]).await;
     let first = (0..10).map(|n| format!("i{n}")).collect::<Vec<_>>();
     assert_eq!(world.records(catalog).await, [(0, 50, json!(first).to_string())]);
+}
+
+async fn pages_of_large_items_are_short(world: World) {
+    let catalog = large(&world, 20).await;
+    let mut tx = world.app.store.snapshot().await.unwrap();
+    let mut page = async |after: &str, limit: i64| {
+        let page = rows::items_after(&mut tx, catalog, after, limit).await.unwrap();
+        (page.items, page.has_more)
+    };
+    let (first, has_more) = page("", 1_000).await;
+    // Of 4 MiB, and the item that exceeds them.
+    assert_eq!((first.len(), has_more), (14, true));
+    let last = &first[13].item_id;
+    for (limit, items, has_more) in [(1_000, 6, false), (6, 6, false), (5, 5, true)] {
+        let (second, more) = page(last, limit).await;
+        assert_eq!((second.len(), more), (items, has_more), "{limit}");
+        assert!(second[0].item_id > *last);
+    }
+    assert_eq!(page("z", 1_000).await, (Vec::new(), false));
 }

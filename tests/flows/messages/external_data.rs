@@ -11,12 +11,14 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::support::api::answer;
+use crate::support::eventually;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::Receiver;
 use crate::support::{Api, WorkspaceFile, open_work, stores};
@@ -123,6 +125,9 @@ impl World {
         ];
         let lines = games.map(|game| game.to_string()).join("\n");
         fleet.write_file("games.ndjson", lines.as_bytes());
+        let many: Vec<String> =
+            (0..=100_000).map(|id| json!({ "id": id.to_string() }).to_string()).collect();
+        fleet.write_file("large.ndjson", many.join("\n").as_bytes());
         let field = |name: &str, kind: &str| json!({ "name": name, "type": kind });
         let file = WorkspaceFile::new("acme")
             .with_percent(None)
@@ -278,6 +283,35 @@ async fn blocks_and_catalogs_are_part_of_messages() {
     let said = world.fleet.command(&arguments).await;
     let error = String::from_utf8_lossy(&said.stderr).into_owned();
     assert!(!said.status.success() && error.contains("w.liquid:2:3: "), "{error}");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_selection_of_a_large_catalog_fails_without_another_scan() {
+    const LARGE: &str = "/catalogs/large/items";
+    let large = json!([{ "name": "large", "items": "large.ndjson", "fields": [
+        { "name": "title", "type": "string" },
+    ] }]);
+    let selections = json!([{ "name": "any", "catalog": "large", "limit": 2 }]);
+    let world = World::start_with(&[ann()], |file| {
+        let permissions = ["templates.preview", "catalogs.delete_items", "catalogs.get_item"];
+        file.permitted(&permissions)
+            .with("catalogs", large.clone())
+            .with("catalog_selections", selections.clone())
+    })
+    .await;
+    let text = "{% catalog_selection_items large any %}{{ items.size }}";
+    let failed = world.preview(text).await;
+    assert!(failed["failed"].is_string(), "{failed}");
+    // It would not fail now, but is read at most once a minute.
+    let gone = json!({ "items": [{ "id": "7" }] });
+    let deletion = world.api.request(Method::DELETE, LARGE).json(&gone);
+    assert_eq!(answer(deletion).await.status, 202);
+    eventually("the item is deleted", async || {
+        world.api.get(&format!("{LARGE}/7")).await.status == 404
+    })
+    .await;
+    assert_eq!(world.preview(text).await, failed);
     world.close().await;
 }
 

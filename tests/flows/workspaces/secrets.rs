@@ -6,6 +6,7 @@ use longshore::app::App;
 use longshore::setup;
 use longshore::setup::fixed;
 use longshore::workspaces::settings::{self, Secret};
+use secrecy::ExposeSecret as _;
 use store::Tx;
 
 use super::{SECRET, World, acme, lines, storage};
@@ -146,6 +147,11 @@ async fn a_wrong_secret_key_is_rejected_and_rotation_reseals(world: World) {
     assert!(!setup::run(&only_new).await.unwrap().rotated);
     assert_eq!(signing(&only_new).await, before);
     assert!(setup::check(&world.app).await.is_err(), "the former key serves no more");
+    // Settings of the first step do not turn the rotation back.
+    let former = former.unwrap().expose_secret();
+    let exchanged = world.with_secret_key(former, Some(&new.into())).await;
+    assert!(setup::check(&exchanged).await.is_err() && setup::run(&exchanged).await.is_err());
+    setup::check(&both).await.unwrap();
 }
 
 async fn receivers_of_notifications_are_sealed_compared_and_resealed(world: World) {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::api::{INVALID, Names, TAG, names, plain_name};
 use super::check::{CatalogFault, Code as FaultCode, Faults};
-use super::rows::{self, StoredCatalog};
+use super::rows;
 use super::{Catalog, Field, ID, MAX_FIELDS, Type, check_field_name, is_plain_name, known};
 use crate::app::App;
 use gateway::formats::{Errors, List, Success, SuccessText};
@@ -32,7 +32,7 @@ const GET_ITEMS: &str = "catalogs.get_items";
 const GET_ITEM: &str = "catalogs.get_item";
 
 /// Number of items per page.
-const PAGE: usize = 50;
+const PAGE: i64 = 50;
 
 /// If a workspace has this many catalogs, requests create no more.
 const MAX_CATALOGS: usize = 200;
@@ -91,14 +91,15 @@ async fn list(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
 ) -> Result<axum::Json<Listed>, ApiError> {
+    let _turn = app.count_turns.wait(caller.workspace.id).await?;
     let mut tx = app.request_queue.snapshot().await?;
-    let stored = rows::stored(&mut tx, caller.workspace.id).await?;
-    let entry = |StoredCatalog { catalog, items, .. }: StoredCatalog| {
+    let counted = rows::counted(&mut tx, caller.workspace.id).await?;
+    let entry = |(catalog, num_items): (Catalog, i64)| {
         let id = Field { name: ID.to_owned(), kind: Type::String };
         let fields = std::iter::once(id).chain(catalog.fields.all().iter().cloned()).collect();
-        Entry { name: catalog.name, description: "", num_items: items, fields }
+        Entry { name: catalog.name, description: "", num_items, fields }
     };
-    let catalogs = stored.into_iter().map(entry).collect();
+    let catalogs = counted.into_iter().map(entry).collect();
     Ok(axum::Json(Listed { message: SuccessText::Success, catalogs }))
 }
 
@@ -299,8 +300,8 @@ pub(super) fn describe_items() -> Operation {
         GET_ITEMS,
     )
     .about(format!(
-        "Sorted by id, {PAGE} per page. If there are more items, `Link` has the URL of the \
-             next page."
+        "Sorted by id, {PAGE} per page, or fewer if they are large. If there are more items, \
+         `Link` has the URL of the next page."
     ))
     .in_query(
         "cursor",
@@ -337,13 +338,12 @@ async fn items(
     let after = cursor.map_err(ApiError::invalid_field)?.unwrap_or_default();
     let mut tx = app.request_queue.snapshot().await?;
     let catalog = find(&mut tx, caller.workspace.id, &names(path).0).await?;
-    let mut page = rows::items_after(&mut tx, catalog.id, &after, PAGE as i64 + 1).await?;
-    let has_more = page.len() > PAGE;
-    page.truncate(PAGE);
-    let next = page.last().filter(|_| has_more).map(|last| {
+    let rows::ItemPage { items, has_more } =
+        rows::items_after(&mut tx, catalog.id, &after, PAGE).await?;
+    let next = items.last().filter(|_| has_more).map(|last| {
         format!("</catalogs/{}/items?cursor={}>; rel=\"next\"", catalog.name, last.item_id)
     });
-    let mut response = response(&page)?.into_response();
+    let mut response = response(&items)?.into_response();
     let next = next.and_then(|next| HeaderValue::from_str(&next).ok());
     response.headers_mut().extend(next.map(|next| (header::LINK, next)));
     Ok(response)

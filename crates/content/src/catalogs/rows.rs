@@ -52,6 +52,19 @@ pub async fn list(tx: &mut Tx, workspace: i32) -> Result<Vec<Catalog>, StoreErro
     .collect()
 }
 
+/// The catalogs of a workspace, by name, each with the number of its items.
+pub async fn counted(tx: &mut Tx, workspace: i32) -> Result<Vec<(Catalog, i64)>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, (i32, String, String, i64)>(
+        "SELECT id, name, fields,
+                (SELECT count(*) FROM catalog_items WHERE catalog_id = catalogs.id)
+         FROM catalogs WHERE workspace_id = $1 ORDER BY name",
+    )
+    .bind(workspace).fetch_all(c).await?)
+    .into_iter()
+    .map(|(id, name, fields, items)| Ok((catalog((id, workspace, name, fields))?, items)))
+    .collect()
+}
+
 /// The catalogs of a workspace, by name, with their loaded items.
 pub async fn stored(tx: &mut Tx, workspace: i32) -> Result<Vec<StoredCatalog>, StoreError> {
     on!(tx, c => sqlx::query_as::<_, (i32, String, String, Option<Vec<u8>>, i64, i64)>(
@@ -173,7 +186,7 @@ pub struct StoredItem {
 }
 from_row! { StoredItem { catalog_id, item_id, load, version, doc } }
 
-/// A row of the query: PostgreSQL omits the documents if there is no room for them.
+/// An item without its document if there is no room for it.
 type Found = (i32, String, i32, i64, Option<String>);
 
 /// Returns those of the given items (by catalog and id) that exist, if there is room for their
@@ -343,18 +356,41 @@ pub async fn delete_stale_items(tx: &mut Tx, id: i32) -> Result<u64, StoreError>
     ))
 }
 
-/// A page of items after an id, ordered by id.
+/// Items of a catalog in the order of their ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ItemPage {
+    pub items: Vec<StoredItem>,
+    pub has_more: bool,
+}
+
+/// Maximum bytes of a page's documents, except for one larger item alone.
+const MAX_PAGE_BYTES: i64 = 4 << 20;
+
+/// A page of at most `limit` items after an id; fewer if their documents are large.
 pub async fn items_after(
     tx: &mut Tx,
     catalog: i32,
     after: &str,
     limit: i64,
-) -> Result<Vec<StoredItem>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(
-        "SELECT catalog_id, item_id, load, version, doc FROM catalog_items
-         WHERE catalog_id = $1 AND item_id > $2 ORDER BY item_id LIMIT $3",
+) -> Result<ItemPage, StoreError> {
+    let found: Vec<Found> = on!(tx, c => sqlx::query_as(
+        "SELECT catalog_id, item_id, load, version,
+                CASE WHEN number <= $3 AND bytes - octet_length(doc) < $4 THEN doc END
+         FROM (SELECT catalog_id, item_id, load, version, doc,
+                      row_number() OVER (ORDER BY item_id) AS number,
+                      sum(octet_length(doc)) OVER (ORDER BY item_id) AS bytes
+               FROM (SELECT catalog_id, item_id, load, version, doc FROM catalog_items
+                     WHERE catalog_id = $1 AND item_id > $2
+                     ORDER BY item_id LIMIT $3 + 1) AS page) AS page
+         ORDER BY item_id",
     )
-    .bind(catalog).bind(after).bind(limit).fetch_all(c).await?))
+    .bind(catalog).bind(after).bind(limit).bind(MAX_PAGE_BYTES).fetch_all(c).await?);
+    let rows = found.len();
+    let item = |(catalog_id, item_id, load, version, doc): Found| {
+        Some(StoredItem { catalog_id, item_id, load, version, doc: doc? })
+    };
+    let items: Vec<StoredItem> = found.into_iter().map_while(item).collect();
+    Ok(ItemPage { has_more: items.len() < rows, items })
 }
 
 // Edits --------------------------------------------------------------------------------

@@ -252,7 +252,10 @@ pub enum KeyError {
          one with: openssl rand -base64 32)"
     )]
     SecretCharacters,
-    #[error("a key with the name {0} or this secret exists; revoke it first, or choose another")]
+    #[error(
+        "a key with the name {0} or this secret exists; choose another, or rename it in the file \
+         with --prune: a revoked secret is never accepted again"
+    )]
     Taken(String),
     #[error(
         "its secret was revoked at {0}, and a revoked secret is never accepted again. Declare a new \

@@ -217,12 +217,17 @@ pub async fn named(
 /// Encrypts all stored secrets again with the current key, so that the previous one is no longer
 /// needed.
 pub async fn reseal(tx: &mut Tx, secrets: &SecretKey) -> Result<(), StorageError> {
+    let workspaces = rows::list(tx).await?;
+    for workspace in &workspaces {
+        // An `apply` at the same time is not undone.
+        rows::lock(tx, workspace.id).await?;
+    }
     for (id, sealed) in rows::storages(tx).await? {
         let context = id.to_string();
         let plain = secrets.open(&context, &sealed)?;
         rows::reseal_storage(tx, id, &secrets.seal(&context, &plain)).await?;
     }
-    for workspace in rows::list(tx).await? {
+    for workspace in workspaces {
         channels::reseal(tx, secrets, workspace.id).await?;
     }
     signing::reseal(tx, secrets).await

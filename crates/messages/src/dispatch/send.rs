@@ -103,7 +103,10 @@ impl Ready {
                     self.bytes += rendered.object.values().map(text_bytes).sum::<usize>();
                     Draft::Rendered(rendered)
                 }
-                Err(Stop::Needs(request)) => Draft::Needs(*request, now),
+                Err(Stop::Needs(request)) => {
+                    self.bytes += request.bytes();
+                    Draft::Needs(*request, now)
+                }
                 Err(stop) => {
                     self.settled.push(stopped(&user, *due, stop));
                     continue;

@@ -9,11 +9,11 @@ use futures::FutureExt as _;
 use serde_json::{Map, Value};
 use template::{Answer, Request, Stop};
 
-use super::cache::{Cache, Key};
 use super::{External, RenderError};
 use content::catalogs::{ID, Type, known, rows};
 use gateway::workspaces::template_data::CatalogSelection;
 use kit::json::{Tree, TreeObject};
+use runtime::cache::{Cache, Key};
 use store::{ByteBudget, StoreError};
 
 /// How long items and selections are cached.
@@ -50,7 +50,8 @@ impl Key for CacheKey {
 /// The existing items among `ids`, in the order of `ids`.
 pub async fn items(external: &External<'_>, catalog: &str, ids: &[String]) -> Found {
     let request = Request::Items { catalog: catalog.to_owned(), ids: ids.to_vec() };
-    let read = async { with_size(read_items(external, catalog, ids).await) }.boxed();
+    let bytes = request.bytes();
+    let read = async move { with_size(read_items(external, catalog, ids).await, bytes) }.boxed();
     let key = CacheKey { workspace: external.workspace_id, request };
     external.app.catalog_reads.0.get(key, ITEMS_AGE, read).await
 }
@@ -67,25 +68,31 @@ pub async fn selection(
         return Ok(Arc::new(Answer::Nothing));
     };
     let request = Request::Selection { catalog: catalog.to_owned(), name: name.to_owned() };
-    let read = async { with_size(read_selection(external, selection).await) }.boxed();
+    let bytes = request.bytes();
+    let read = async move { with_size(read_selection(external, selection).await, bytes) }.boxed();
     let key = CacheKey { workspace: external.workspace_id, request };
     external.app.catalog_reads.0.get(key, SELECTION_AGE, read).await
 }
 
-/// A result and its size for the cache; failures have no size and are not cached.
-fn with_size(items: Result<Vec<TreeObject>, StoreError>) -> (Found, Option<usize>) {
+/// A result and its size for the cache, with that of its request. What may succeed when it is
+/// repeated has no size and is not cached.
+fn with_size(
+    items: Result<Vec<TreeObject>, StoreError>,
+    request_bytes: usize,
+) -> (Found, Option<usize>) {
     match items {
         Ok(items) => {
-            let bytes = items.iter().map(size_of_object).sum();
+            let bytes = items.iter().map(size_of_object).sum::<usize>();
             let items = items.into_iter().map(Tree::Object).collect();
-            (Ok(Arc::new(Answer::Json(Tree::Array(items)))), Some(bytes))
+            (Ok(Arc::new(Answer::Json(Tree::Array(items)))), Some(request_bytes + bytes))
         }
         Err(StoreError::TooLarge) => {
             let text = format!(
                 "the catalog items have more than {MAX_BYTES} bytes in total, or a selection \
                  reads more than {MAX_SCANNED} items"
             );
-            (Err(RenderError::Stopped(Stop::Failed(text))), None)
+            let bytes = request_bytes + text.len();
+            (Err(RenderError::Stopped(Stop::Failed(text))), Some(bytes))
         }
         Err(error) => {
             tracing::warn!(%error, "cannot read a catalog for a template");
@@ -166,24 +173,19 @@ async fn read_selection(
     let is_time = |field: &str| catalog.fields.kind(field) == Some(Type::Time);
     let selection = selection.clone().with_times(is_time);
     let (mut chosen, mut after, mut scanned) = (Vec::new(), String::new(), 0);
-    loop {
+    let mut has_more = true;
+    while has_more {
         let mut tx = app.store.snapshot().await?;
         let page = rows::items_after(&mut tx, catalog.id, &after, PAGE_ITEMS).await?;
         tx.commit().await?;
-        let Some(last) = page.last() else { break };
+        let Some(last) = page.items.last() else { break };
         after.clone_from(&last.item_id);
-        scanned += page.len();
+        scanned += page.items.len();
         if scanned > MAX_SCANNED {
             return Err(StoreError::TooLarge);
         }
-        for item in page {
-            let members = read_item(&item)?;
-            if selection.holds(&members) {
-                chosen.push((members, item));
-            }
-        }
-        chosen.sort_by(|(a, _), (b, _)| selection.compare(a, b));
-        chosen.truncate(selection.limit as usize);
+        has_more = page.has_more;
+        app.cores.compute_here(|| choose(&mut chosen, page.items, &selection))?;
         tokio::task::yield_now().await;
     }
     let chosen =
@@ -192,4 +194,25 @@ async fn read_selection(
         return Err(StoreError::TooLarge);
     }
     Ok(chosen)
+}
+
+type ParsedItem = (Map<String, Value>, rows::StoredItem);
+
+/// Adds those of the items that belong to the selection, and keeps the first of all.
+fn choose(
+    chosen: &mut Vec<ParsedItem>,
+    items: Vec<rows::StoredItem>,
+    selection: &CatalogSelection,
+) -> Result<(), StoreError> {
+    for item in items {
+        let members = read_item(&item)?;
+        if selection.holds(&members) {
+            chosen.push((members, item));
+        }
+    }
+    chosen.sort_by(|(a, _), (b, _)| selection.compare(a, b));
+    chosen.truncate(selection.limit as usize);
+    // Later items may be smaller.
+    let bytes = chosen.iter().map(|(_, item)| item.doc.len()).sum::<usize>();
+    if bytes > 4 * MAX_BYTES { Err(StoreError::TooLarge) } else { Ok(()) }
 }

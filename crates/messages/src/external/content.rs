@@ -17,13 +17,13 @@ use template::{Answer, ContentRequest, Stop};
 use tokio::sync::Semaphore;
 use url::Url;
 
-use super::cache::{Cache, Key};
 use super::{External, RenderError};
 use crate::channels;
 use gateway::workspaces::Channel;
 use gateway::workspaces::template_data::{ConnectedContent, ContentCredential};
 use kit::json::{self, Tree, TreeObject};
 use runtime::app::queue::held_by;
+use runtime::cache::{Cache, Key};
 use runtime::fairness::Holder;
 use runtime::outbound::{self, HttpResponse, RequestError, ResponseBody};
 
@@ -234,7 +234,7 @@ async fn fetch_cached(
             (None, Answer::Json(_)) => Some(fetched.size()),
             (None, Answer::Nothing) => Some(0),
         };
-        let bytes = bytes.map(|bytes| bytes + size_of(request));
+        let bytes = bytes.map(|bytes| bytes + request.bytes());
         let outcome = if fetched.failure.is_some() { "failed" } else { "answered" };
         metrics::counter!("longshore_connected_content_requests_total", "outcome" => outcome)
             .increment(1);
@@ -250,14 +250,6 @@ async fn fetch_cached(
             fetches.cache.get(key, age, read).await
         }
     })
-}
-
-/// Approximate memory size of a request as a cache key, in bytes.
-fn size_of(request: &ContentRequest) -> usize {
-    let headers = request.headers.iter().map(|(name, value)| name.len() + value.len());
-    let texts = [&request.content_type, &request.credential].into_iter().flatten();
-    let optional = texts.map(|text| text.len()).chain(headers).sum::<usize>();
-    request.url.len() + request.body.len() + optional
 }
 
 impl Fetched {

@@ -44,21 +44,25 @@ pub async fn find_merged(
     workspace: i32,
     ids: &[Uuid],
 ) -> Result<HashMap<Uuid, Uuid>, StoreError> {
-    let mut merged: HashMap<Uuid, Uuid> = HashMap::new();
-    let mut wanted = ids.to_vec();
+    let (mut kept_as, mut wanted) = (HashMap::new(), ids.to_vec());
     while !wanted.is_empty() {
-        let found = kept_as(tx, workspace, &wanted).await?;
+        let found = find_kept(tx, workspace, &wanted).await?;
+        kept_as.extend(&found);
         // The user into which one was merged may itself have been merged since.
-        for kept in merged.values_mut() {
-            *kept = found.get(kept).copied().unwrap_or(*kept);
-        }
-        wanted = found.values().copied().collect();
-        merged.extend(found.into_iter().filter(|(id, _)| ids.contains(id)));
+        wanted = found.into_values().filter(|kept| !kept_as.contains_key(kept)).collect();
     }
-    Ok(merged)
+    let present = |id: &Uuid| {
+        let mut kept = kept_as.get(id)?;
+        // An import of an earlier version could close a circle.
+        for _ in 0..kept_as.len() {
+            kept = kept_as.get(kept).unwrap_or(kept);
+        }
+        Some((*id, *kept))
+    };
+    Ok(ids.iter().filter_map(present).collect())
 }
 
-async fn kept_as(
+async fn find_kept(
     tx: &mut Tx,
     workspace: i32,
     ids: &[Uuid],

@@ -159,8 +159,7 @@ pub async fn run<H: Handler>(
                             task.run(claim, stop.child_token()).instrument(span),
                         );
                     }
-                    let is_full =
-                        workspace.is_some_and(|id| tasks.capacity(options).full.contains(&id));
+                    let is_full = workspace.is_some_and(|id| tasks.left_to(id, options) == 0);
                     if !(claimed.is_only_workspace && is_full) {
                         continue;
                     }
@@ -207,6 +206,12 @@ impl Tasks {
         if let Some(ended) = self.running.join_next_with_id().await {
             self.workspaces.remove(&ended.map_or_else(|error| error.id(), |(id, ())| id));
         }
+    }
+
+    /// How many more rows of a workspace may be claimed.
+    fn left_to(&self, workspace: i32, options: Options) -> usize {
+        let held = self.workspaces.values().filter(|id| **id == workspace).count();
+        options.left_to(held, options.in_flight.saturating_sub(self.running.len()))
     }
 
     /// What may be claimed next.

@@ -9,6 +9,8 @@ use store::{StoreError, Tx, settings};
 
 const PARTITIONS: &str = "log.partitions";
 const SECRET_KEY: &str = "secret_key.check";
+/// The check value of the key before the last rotation.
+const RETIRED_KEY: &str = "secret_key.retired";
 /// The purpose for which the check value of the secret key is derived.
 const CHECK: &str = "check of the secret key";
 
@@ -28,6 +30,12 @@ pub enum FixedError {
          LONGSHORE_SECRET_KEY_OLD to the previous key"
     )]
     SecretKey,
+    #[error(
+        "LONGSHORE_SECRET_KEY (or secret.key in the data directory) is the key that the last \
+         `longshore migrate` replaced: set it to the new key, and LONGSHORE_SECRET_KEY_OLD to this \
+         one"
+    )]
+    RetiredKey,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -36,7 +44,7 @@ impl Retry for FixedError {
     fn can_retry(&self) -> bool {
         match self {
             Self::Store(error) => error.can_retry(),
-            Self::Missing | Self::Partitions { .. } | Self::SecretKey => false,
+            Self::Missing | Self::Partitions { .. } | Self::SecretKey | Self::RetiredKey => false,
         }
     }
 }
@@ -77,6 +85,10 @@ pub async fn check_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<Sealed
     if stored == check_value(secrets) {
         return Ok(Sealed::Current);
     }
+    // With the two keys exchanged, it would look like the begin of another rotation.
+    if settings::get(tx, RETIRED_KEY).await?.is_some_and(|key| key == check_value(secrets)) {
+        return Err(FixedError::RetiredKey);
+    }
     let tag = BASE64_STANDARD
         .decode(stored)
         .map_err(|_| StoreError::Corrupt(format!("settings.value of {SECRET_KEY}")))?;
@@ -85,6 +97,9 @@ pub async fn check_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<Sealed
 
 /// Records that the current key now encrypts all stored secrets.
 pub async fn put_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<(), StoreError> {
+    if let Some(retired) = settings::get(tx, SECRET_KEY).await? {
+        settings::put(tx, RETIRED_KEY, &retired).await?;
+    }
     settings::put(tx, SECRET_KEY, &check_value(secrets)).await
 }
 

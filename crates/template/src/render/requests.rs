@@ -2,7 +2,7 @@
 
 use super::super::borrowed::List;
 use super::super::node::{Content, Items, Part, Wanted};
-use super::super::request::{Answer, ContentRequest, MAX_ITEMS, Request};
+use super::super::request::{Answer, ContentRequest, MAX_ID_BYTES, MAX_ITEMS, Request};
 use super::super::value::Value;
 use super::super::{Data, Stop};
 use super::Render;
@@ -20,18 +20,20 @@ impl<'a> Render<'a, '_> {
                         [Part::Value(chain)] => match self.chain(chain)? {
                             list @ (Value::List(_) | Value::Array(_)) => {
                                 for element in list.loop_values(self.budget)?.iter() {
-                                    ids.push(element.to_text(self.budget)?.into_owned());
+                                    let id = element.to_text(self.budget)?;
+                                    self.add_id(&mut ids, &id)?;
                                 }
                             }
-                            value => ids.push(value.to_text(self.budget)?.into_owned()),
+                            value => {
+                                let id = value.to_text(self.budget)?;
+                                self.add_id(&mut ids, &id)?;
+                            }
                         },
-                        _ => ids.push(self.pattern(pattern)?),
+                        _ => {
+                            let id = self.pattern(pattern)?;
+                            self.add_id(&mut ids, &id)?;
+                        }
                     }
-                }
-                ids.retain(|id| !id.is_empty());
-                if ids.len() > MAX_ITEMS {
-                    let text = format!("`catalog_items` takes at most {MAX_ITEMS} items");
-                    return Err(Stop::Failed(text));
                 }
                 Request::Items { catalog, ids }
             }
@@ -41,6 +43,20 @@ impl<'a> Render<'a, '_> {
             Answer::Json(value) => Value::from_tree(value),
             Answer::Text(text) => Value::Text(text),
         };
+        Ok(())
+    }
+
+    fn add_id(&mut self, ids: &mut Vec<String>, id: &str) -> Result<(), Stop> {
+        // No item has another id.
+        if id.is_empty() || id.len() > MAX_ID_BYTES {
+            return Ok(());
+        }
+        if ids.len() == MAX_ITEMS {
+            let text = format!("`catalog_items` takes at most {MAX_ITEMS} items");
+            return Err(Stop::Failed(text));
+        }
+        self.budget.make(id.len())?;
+        ids.push(id.to_owned());
         Ok(())
     }
 

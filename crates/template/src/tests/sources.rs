@@ -177,6 +177,16 @@ fn items_are_asked_for_by_their_ids() {
                 %}{% endfor %}{% catalog_items games {{ l }} %}";
     let failed = Template::parse(many, &NAMES).unwrap().render(&Answers(Vec::new()), NOW);
     assert!(matches!(failed, Err(Stop::Failed(_))), "{failed:?}");
+    // Ids that no item has need no memory: here some 32 GiB.
+    let (id, long) = ("a".repeat(250), "a".repeat(251));
+    let ids = format!("{{% catalog_items games {{{{ '{long}' }}}} {long} {id} %}}");
+    assert_eq!(request(&ids), Request::Items { catalog: "games".into(), ids: vec![id] });
+    let huge = "{% assign a = '0123456789abcdef' %}\
+                {% for i in (1..18) %}{% assign a = a | append: a %}{% endfor %}\
+                {% assign l = a | split: '|' %}\
+                {% for i in (1..13) %}{% assign l = l | concat: l %}{% endfor %}\
+                {% catalog_items games {{ l }} %}";
+    assert_eq!(request(huge), Request::Items { catalog: "games".into(), ids: Vec::new() });
 }
 
 #[test]

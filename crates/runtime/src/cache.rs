@@ -1,4 +1,4 @@
-//! A process's cache of external data. Concurrent requests for a value share one read. Not
+//! A process's cache of data that messages read. Concurrent requests for a value share one read. Not
 //! `store::Cache`: the limit here is in bytes, each value has its own maximum age, and none is used
 //! beyond that. A full cache evicts from the workspace that uses most of it.
 
@@ -15,6 +15,7 @@ use tokio::sync::OnceCell;
 const MAX_BYTES: usize = 32 << 20;
 const MAX_ENTRIES: usize = 10_000;
 
+/// Values by their keys.
 pub struct Cache<K, V>(Mutex<Entries<K, V>>);
 
 /// The key of a workspace's value.
