@@ -5,7 +5,7 @@
 //! it, from the beginning. The limits apply to each rendering, and a message has at most
 //! [`MAX_REQUESTS`].
 //!
-//! `catalog` reads items of the workspace's catalogs, `content` sends the HTTP requests of
+//! `catalog` reads items of the workspace's catalogs, and `content` sends the HTTP requests of
 //! `connected_content`. Start with [`External::render`].
 
 pub(crate) mod catalog;

@@ -1,6 +1,6 @@
-//! A process's cache of data that messages read. Concurrent requests for a value share one read. Not
-//! `store::Cache`: the limit here is in bytes, each value has its own maximum age, and none is used
-//! beyond that. A full cache evicts from the workspace that uses most of it.
+//! A process's cache of data that messages read. Concurrent requests for a value share one read.
+//! Not `store::Cache`: the limit here is in bytes, each value has its own maximum age, and none is
+//! used beyond that. A full cache evicts from the workspace that uses most of it.
 
 use std::collections::HashMap;
 use std::hash::Hash;

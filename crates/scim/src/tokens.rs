@@ -112,8 +112,8 @@ pub enum TokenError {
     #[error(transparent)]
     Invalid(#[from] KeyError),
     #[error(
-        "a token with the name {0} or this secret exists; choose another, or rename it in the file \
-         with --prune: a revoked secret is never accepted again"
+        "a token with the name {0} or this secret exists; choose another, or, to rename it in the \
+         file, apply with --prune: a revoked secret is never accepted again"
     )]
     Taken(String),
     #[error("unknown or revoked token {0}")]

@@ -125,9 +125,6 @@ impl World {
         ];
         let lines = games.map(|game| game.to_string()).join("\n");
         fleet.write_file("games.ndjson", lines.as_bytes());
-        let many: Vec<String> =
-            (0..=100_000).map(|id| json!({ "id": id.to_string() }).to_string()).collect();
-        fleet.write_file("large.ndjson", many.join("\n").as_bytes());
         let field = |name: &str, kind: &str| json!({ "name": name, "type": kind });
         let file = WorkspaceFile::new("acme")
             .with_percent(None)
@@ -289,7 +286,12 @@ async fn blocks_and_catalogs_are_part_of_messages() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_selection_of_a_large_catalog_fails_without_another_scan() {
     const LARGE: &str = "/catalogs/large/items";
-    let large = json!([{ "name": "large", "items": "large.ndjson", "fields": [
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("large.ndjson");
+    let lines: Vec<String> =
+        (0..=100_000).map(|id| json!({ "id": id.to_string() }).to_string()).collect();
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    let large = json!([{ "name": "large", "items": file, "fields": [
         { "name": "title", "type": "string" },
     ] }]);
     let selections = json!([{ "name": "any", "catalog": "large", "limit": 2 }]);

@@ -364,7 +364,7 @@ pub struct ItemPage {
 }
 
 /// Maximum bytes of a page's documents, except for one larger item alone.
-const MAX_PAGE_BYTES: i64 = 4 << 20;
+const MAX_PAGE_BYTES: usize = 4 << 20;
 
 /// A page of at most `limit` items after an id; fewer if their documents are large.
 pub async fn items_after(
@@ -373,24 +373,47 @@ pub async fn items_after(
     after: &str,
     limit: i64,
 ) -> Result<ItemPage, StoreError> {
-    let found: Vec<Found> = on!(tx, c => sqlx::query_as(
-        "SELECT catalog_id, item_id, load, version,
-                CASE WHEN number <= $3 AND bytes - octet_length(doc) < $4 THEN doc END
+    // PostgreSQL knows the sizes without reading the documents.
+    const POSTGRES: &str = "SELECT catalog_id, item_id, load, version,
+             CASE WHEN bytes - octet_length(doc) < $4 THEN doc END
          FROM (SELECT catalog_id, item_id, load, version, doc,
-                      row_number() OVER (ORDER BY item_id) AS number,
                       sum(octet_length(doc)) OVER (ORDER BY item_id) AS bytes
                FROM (SELECT catalog_id, item_id, load, version, doc FROM catalog_items
                      WHERE catalog_id = $1 AND item_id > $2
-                     ORDER BY item_id LIMIT $3 + 1) AS page) AS page
-         ORDER BY item_id",
-    )
-    .bind(catalog).bind(after).bind(limit).bind(MAX_PAGE_BYTES).fetch_all(c).await?);
-    let rows = found.len();
-    let item = |(catalog_id, item_id, load, version, doc): Found| {
-        Some(StoredItem { catalog_id, item_id, load, version, doc: doc? })
+                     ORDER BY item_id LIMIT $3) AS page) AS page
+         ORDER BY item_id";
+    // SQLite reads the items one by one.
+    const SQLITE: &str = "SELECT catalog_id, item_id, load, version, doc FROM catalog_items
+         WHERE catalog_id = $1 AND item_id > $2 ORDER BY item_id LIMIT $3";
+    let (mut page, mut bytes) = (ItemPage::default(), 0);
+    // Whether the page continues.
+    let mut add = |(catalog_id, item_id, load, version, doc): Found| {
+        let is_full = page.items.len() as i64 == limit || bytes >= MAX_PAGE_BYTES;
+        let Some(doc) = doc.filter(|_| !is_full) else {
+            page.has_more = true;
+            return false;
+        };
+        bytes += doc.len();
+        page.items.push(StoredItem { catalog_id, item_id, load, version, doc });
+        true
     };
-    let items: Vec<StoredItem> = found.into_iter().map_while(item).collect();
-    Ok(ItemPage { has_more: items.len() < rows, items })
+    match tx {
+        Tx::Postgres(tx) => {
+            let query = sqlx::query_as::<_, Found>(POSTGRES).bind(catalog).bind(after);
+            let found = query.bind(limit + 1).bind(MAX_PAGE_BYTES as i64).fetch_all(&mut **tx);
+            let _is_whole = found.await?.into_iter().all(add);
+        }
+        Tx::Sqlite(tx) => {
+            let query = sqlx::query_as::<_, Found>(SQLITE).bind(catalog).bind(after);
+            let mut rows = query.bind(limit + 1).fetch(&mut **tx);
+            while let Some(row) = rows.try_next().await? {
+                if !add(row) {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(page)
 }
 
 // Edits --------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ pub struct UsersRequest {
     external_ids: Option<List<Identifier, 0, MAX>>,
     service_ids: Option<List<ServiceId, 0, MAX>>,
     user_aliases: Option<List<UserAlias, 0, MAX>>,
-    /// Compared in lower case; both spellings of an international host name are one.
+    /// Compared in lower case. The two spellings of an international host name are equal.
     email_addresses: Option<List<Email, 0, MAX>>,
     phones: Option<List<Phone, 0, MAX>>,
     /// One more service_id.

@@ -252,11 +252,13 @@ pub enum KeyError {
          one with: openssl rand -base64 32)"
     )]
     SecretCharacters,
-    #[error(
-        "a key with the name {0} or this secret exists; choose another, or rename it in the file \
-         with --prune: a revoked secret is never accepted again"
-    )]
+    #[error("a key with the name {0} exists; revoke it first, or choose another name")]
     Taken(String),
+    #[error(
+        "another key has this secret. To rename that key in the file, apply with --prune; otherwise \
+         choose another secret: a revoked one is never accepted again"
+    )]
+    SecretTaken,
     #[error(
         "its secret was revoked at {0}, and a revoked secret is never accepted again. Declare a new \
          secret (create one with: openssl rand -base64 32), or remove it from the file"
@@ -307,6 +309,8 @@ pub async fn create_with_secret(
     let id = Uuid::now_v7();
     if key_rows::insert(tx, id, &hash(secret), &key, clock.now_ms()).await? {
         Ok(id)
+    } else if key_rows::find(tx, &hash(secret)).await?.is_some() {
+        Err(KeyError::SecretTaken)
     } else {
         Err(KeyError::Taken(key.name.to_owned()))
     }

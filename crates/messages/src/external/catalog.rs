@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use template::{Answer, Request, Stop};
 
 use super::{External, RenderError};
@@ -22,6 +22,9 @@ const SELECTION_AGE: Duration = Duration::from_secs(60);
 
 /// Maximum bytes of the items of one request.
 const MAX_BYTES: usize = 4 << 20;
+
+/// Maximum bytes of the first items of a selection while it is read: later ones may be smaller.
+const MAX_SORTED: usize = 4 * MAX_BYTES;
 
 /// Maximum number of items that a selection scans.
 const MAX_SCANNED: usize = 100_000;
@@ -39,6 +42,8 @@ pub struct CatalogReads(Cache<CacheKey, Found>);
 struct CacheKey {
     workspace: i32,
     request: Request,
+    /// What a selection declares, which `apply` can change.
+    selection: Option<String>,
 }
 
 impl Key for CacheKey {
@@ -52,7 +57,7 @@ pub async fn items(external: &External<'_>, catalog: &str, ids: &[String]) -> Fo
     let request = Request::Items { catalog: catalog.to_owned(), ids: ids.to_vec() };
     let bytes = request.bytes();
     let read = async move { with_size(read_items(external, catalog, ids).await, bytes) }.boxed();
-    let key = CacheKey { workspace: external.workspace_id, request };
+    let key = CacheKey { workspace: external.workspace_id, request, selection: None };
     external.app.catalog_reads.0.get(key, ITEMS_AGE, read).await
 }
 
@@ -70,12 +75,13 @@ pub async fn selection(
     let request = Request::Selection { catalog: catalog.to_owned(), name: name.to_owned() };
     let bytes = request.bytes();
     let read = async move { with_size(read_selection(external, selection).await, bytes) }.boxed();
-    let key = CacheKey { workspace: external.workspace_id, request };
+    let selection = Some(json!(selection).to_string());
+    let key = CacheKey { workspace: external.workspace_id, request, selection };
     external.app.catalog_reads.0.get(key, SELECTION_AGE, read).await
 }
 
-/// A result and its size for the cache, with that of its request. What may succeed when it is
-/// repeated has no size and is not cached.
+/// A result and its size for the cache, with that of its request. A failure that a retry may repair
+/// has no size and is not cached.
 fn with_size(
     items: Result<Vec<TreeObject>, StoreError>,
     request_bytes: usize,
@@ -89,7 +95,7 @@ fn with_size(
         Err(StoreError::TooLarge) => {
             let text = format!(
                 "the catalog items have more than {MAX_BYTES} bytes in total, or a selection \
-                 reads more than {MAX_SCANNED} items"
+                 reads more than {MAX_SCANNED} items or sorts more than {MAX_SORTED} bytes of them"
             );
             let bytes = request_bytes + text.len();
             (Err(RenderError::Stopped(Stop::Failed(text))), Some(bytes))
@@ -212,7 +218,6 @@ fn choose(
     }
     chosen.sort_by(|(a, _), (b, _)| selection.compare(a, b));
     chosen.truncate(selection.limit as usize);
-    // Later items may be smaller.
     let bytes = chosen.iter().map(|(_, item)| item.doc.len()).sum::<usize>();
-    if bytes > 4 * MAX_BYTES { Err(StoreError::TooLarge) } else { Ok(()) }
+    if bytes > MAX_SORTED { Err(StoreError::TooLarge) } else { Ok(()) }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use store::{StoreError, Tx, execute, fetch_listed, on};
+use store::{StoreError, Tx, execute, fetch_listed, from_row, on};
 
 /// Stores that a user was merged into another one. An import of an earlier version could create a
 /// merged user again; then the last merge counts.
@@ -44,37 +44,52 @@ pub async fn find_merged(
     workspace: i32,
     ids: &[Uuid],
 ) -> Result<HashMap<Uuid, Uuid>, StoreError> {
-    let (mut kept_as, mut wanted) = (HashMap::new(), ids.to_vec());
+    let (mut merges, mut wanted) = (HashMap::new(), ids.to_vec());
     while !wanted.is_empty() {
-        let found = find_kept(tx, workspace, &wanted).await?;
-        kept_as.extend(&found);
+        let found = merges_of(tx, workspace, &wanted).await?;
+        merges.extend(found.iter().map(|merge| (merge.service_id, merge.clone())));
         // The user into which one was merged may itself have been merged since.
-        wanted = found.into_values().filter(|kept| !kept_as.contains_key(kept)).collect();
+        wanted = found.into_iter().map(|merge| merge.kept_as).collect();
+        wanted.retain(|kept| !merges.contains_key(kept));
     }
-    let present = |id: &Uuid| {
-        let mut kept = kept_as.get(id)?;
-        // An import of an earlier version could close a circle.
-        for _ in 0..kept_as.len() {
-            kept = kept_as.get(kept).unwrap_or(kept);
-        }
-        Some((*id, *kept))
-    };
-    Ok(ids.iter().filter_map(present).collect())
+    let present = |id: &Uuid| present_of(&merges, *id).filter(|kept| kept != id);
+    Ok(ids.iter().filter_map(|id| Some((*id, present(id)?))).collect())
 }
 
-async fn find_kept(
-    tx: &mut Tx,
-    workspace: i32,
-    ids: &[Uuid],
-) -> Result<HashMap<Uuid, Uuid>, StoreError> {
-    let rows: Vec<(Uuid, Uuid)> = fetch_listed!(
+/// A user who was merged into another.
+#[derive(Clone, Debug)]
+struct Merge {
+    service_id: Uuid,
+    kept_as: Uuid,
+    merged_at: i64,
+}
+from_row! { Merge { service_id, kept_as, merged_at } }
+
+/// The end of a chain of merges. An import of an earlier version could create a merged user again,
+/// and so close a circle: its latest merge holds.
+fn present_of(merges: &HashMap<Uuid, Merge>, id: Uuid) -> Option<Uuid> {
+    let mut last = merges.get(&id)?;
+    for _ in 0..merges.len() {
+        match merges.get(&last.kept_as) {
+            Some(next) => last = next,
+            None => return Some(last.kept_as),
+        }
+    }
+    let circle = std::iter::successors(Some(last), |merge| {
+        merges.get(&merge.kept_as).filter(|next| next.service_id != last.service_id)
+    });
+    circle.max_by_key(|merge| merge.merged_at).map(|merge| merge.kept_as)
+}
+
+async fn merges_of(tx: &mut Tx, workspace: i32, ids: &[Uuid]) -> Result<Vec<Merge>, StoreError> {
+    Ok(fetch_listed!(
         tx,
         query_as,
         ids(ids),
-        "SELECT service_id, kept_as FROM merged_users WHERE workspace_id = $2 AND service_id",
+        "SELECT service_id, kept_as, merged_at FROM merged_users
+         WHERE workspace_id = $2 AND service_id",
         workspace
-    );
-    Ok(rows.into_iter().collect())
+    ))
 }
 
 /// The users who were merged into these, and into those: by the id of each, the user in `kept` that
@@ -135,4 +150,28 @@ pub(crate) async fn delete_merged(
     .bind(kept)
     .fetch_all(c)
     .await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_merge_of_a_circle_holds() {
+        let id = |n: u128| Uuid::from_u128(n);
+        // Of 1 to 5, 3 to 5 are a circle; 7 was merged into itself.
+        let merges: HashMap<Uuid, Merge> =
+            [(1, 2, 50), (2, 3, 60), (3, 4, 10), (4, 5, 30), (5, 3, 20), (6, 8, 1), (7, 7, 1)]
+                .map(|(from, to, merged_at)| {
+                    (id(from), Merge { service_id: id(from), kept_as: id(to), merged_at })
+                })
+                .into();
+        for (from, expected) in
+            [(1, Some(5)), (2, Some(5)), (3, Some(5)), (4, Some(5)), (5, Some(5)), (6, Some(8))]
+        {
+            assert_eq!(present_of(&merges, id(from)), expected.map(id), "{from}");
+        }
+        assert_eq!(present_of(&merges, id(7)), Some(id(7)));
+        assert_eq!(present_of(&merges, id(8)), None);
+    }
 }

@@ -27,7 +27,7 @@ pub struct UserSelector {
     /// The `service_id` of a merged user identifies the user who was kept.
     service_id: Option<ServiceId>,
     user_alias: Option<UserAlias>,
-    /// Compared in lower case; both spellings of an international host name are one.
+    /// Compared in lower case. The two spellings of an international host name are equal.
     email: Option<Email>,
     phone: Option<Phone>,
 }

@@ -85,7 +85,7 @@ pub async fn check_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<Sealed
     if stored == check_value(secrets) {
         return Ok(Sealed::Current);
     }
-    // With the two keys exchanged, it would look like the begin of another rotation.
+    // With the two keys exchanged, it would look like the beginning of another rotation.
     if settings::get(tx, RETIRED_KEY).await?.is_some_and(|key| key == check_value(secrets)) {
         return Err(FixedError::RetiredKey);
     }
@@ -97,10 +97,12 @@ pub async fn check_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<Sealed
 
 /// Records that the current key now encrypts all stored secrets.
 pub async fn put_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<(), StoreError> {
-    if let Some(retired) = settings::get(tx, SECRET_KEY).await? {
-        settings::put(tx, RETIRED_KEY, &retired).await?;
+    let current = check_value(secrets);
+    // It is the current one already if another process has done the same meanwhile.
+    if let Some(former) = settings::get(tx, SECRET_KEY).await?.filter(|key| *key != current) {
+        settings::put(tx, RETIRED_KEY, &former).await?;
     }
-    settings::put(tx, SECRET_KEY, &check_value(secrets)).await
+    settings::put(tx, SECRET_KEY, &current).await
 }
 
 fn check_value(secrets: &SecretKey) -> String {
