@@ -45,6 +45,7 @@ mod segments;
 mod signing_key;
 mod sla;
 mod standalone;
+mod suppressions;
 mod table;
 mod template;
 mod times;
@@ -149,6 +150,8 @@ enum Command {
     Schedules(schedules::Arguments),
     /// Show the share of transactional emails sent within a minute, by campaign and hour
     Sla(sla::Arguments),
+    /// Count, check, add and lift addresses that get no messages
+    Suppressions(suppressions::Arguments),
     /// List, add and remove invalid phone numbers
     InvalidNumbers(invalid_numbers::Arguments),
     /// List, show, retry and discard dead letters
@@ -440,6 +443,7 @@ async fn run(arguments: Arguments) -> ExitCode {
             Command::Template(arguments) => template::run(config, arguments).await,
             Command::Schedules(arguments) => schedules::run(config, arguments).await,
             Command::Sla(arguments) => sla::run(config, arguments).await,
+            Command::Suppressions(arguments) => suppressions::run(config, arguments).await,
             Command::InvalidNumbers(arguments) => invalid_numbers::run(config, arguments).await,
             Command::DeadLetters(arguments) => dead_letters::run(config, arguments).await,
             Command::Log(arguments) => log::run(config, arguments).await,

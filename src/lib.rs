@@ -75,6 +75,3 @@ pub use server::{
 pub use tracking;
 
 pub mod cli;
-
-#[cfg(test)]
-mod layers;

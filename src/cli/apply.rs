@@ -39,7 +39,8 @@ pub struct Arguments {
     /// Also delete or revoke what the file no longer declares: declared keys, apps, storage,
     /// catalogs with their fields and items (also those that requests created), selections, content
     /// blocks, email templates, connected content, email, providers, subscription groups, segments,
-    /// campaigns, Canvases, SCIM tokens, dashboard users. Asks first on a terminal
+    /// campaigns, Canvases, SCIM tokens, dashboard users. Asks first on a terminal. Without one,
+    /// campaigns and Canvases with running sends are removed only with --yes
     #[arg(long)]
     prune: bool,
     #[command(flatten)]
@@ -76,11 +77,16 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     } else {
         super::open_or_create(config).await?
     };
-    let options = Options { dry_run: arguments.dry_run, prune: arguments.prune };
+    let mut options = Options {
+        dry_run: arguments.dry_run,
+        prune: arguments.prune,
+        confirmed: arguments.confirmation.is_given(),
+    };
     if options.prune && !options.dry_run && arguments.confirmation.is_needed() {
         let deleted = deletions(&app, &declared).await?;
         if !deleted.is_empty() {
             arguments.confirmation.ask(&deleted)?;
+            options.confirmed = true;
         }
     }
     let mut has_new_secrets = false;
@@ -114,9 +120,9 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     Ok(())
 }
 
-/// What an apply with `--prune` would delete or revoke.
+/// What an apply with `--prune` would delete or revoke, and the sends and schedules that it touches.
 async fn deletions(app: &App, declared: &Declared) -> CommandResult<Vec<String>> {
-    let options = Options { dry_run: true, prune: true };
+    let options = Options { dry_run: true, prune: true, confirmed: false };
     let mut planned = Vec::new();
     for declaration in &declared.workspaces {
         let plan = apply(app, declaration, options).await;
@@ -127,9 +133,12 @@ async fn deletions(app: &App, declared: &Declared) -> CommandResult<Vec<String>>
         planned.push(plan.map_err(|error| format!("company {}: {error}", company.name))?);
     }
     let lines = |applied: Applied| {
-        let Applied { name, changes, .. } = applied;
+        let Applied { name, changes, touched, .. } = applied;
         let deleted = changes.into_iter().filter(|change| change.sign == '-');
-        deleted.map(move |change| format!("{name}: {change}"))
+        let deleted: Vec<String> = deleted.map(|change| format!("{name}: {change}")).collect();
+        let touched = touched.into_iter().map(|line| format!("{name}: ! {line}"));
+        let touched = touched.filter(|_| !deleted.is_empty()).collect::<Vec<_>>();
+        deleted.into_iter().chain(touched)
     };
     Ok(planned.into_iter().flat_map(lines).collect())
 }
@@ -142,7 +151,7 @@ fn print(applied: &Applied, dry_run: bool) {
     if applied.changes.is_empty() {
         println!("  = no changes");
     }
-    for note in &applied.notes {
+    for note in applied.notes.iter().chain(&applied.touched) {
         println!("  ! {note}");
     }
     for (path, secret) in &applied.secrets {

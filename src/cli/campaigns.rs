@@ -1,6 +1,7 @@
 //! `longshore campaigns`.
 
 mod declared;
+mod send;
 
 pub use declared::find;
 
@@ -12,12 +13,13 @@ use crate::app::App;
 use crate::config::Config;
 use crate::dispatches::{self, Statistics};
 
-/// Show campaigns and Canvases, what they send to a user, and their results.
+/// Show campaigns and Canvases, what they send to a user, and their results; send a campaign.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   longshore campaigns list
   longshore campaigns show Welcome
-  longshore campaigns preview Welcome --user ann@acme.example")]
+  longshore campaigns preview Welcome --user ann@acme.example
+  longshore campaigns send Welcome --segment Berlin --dry-run")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -39,6 +41,14 @@ enum Command {
     #[command(after_help = "Example:
   longshore campaigns preview Welcome --user ann@acme.example --trigger-properties '{\"code\":\"X\"}'")]
     Preview(declared::Preview),
+    /// Send a campaign to a segment now; asks on a terminal
+    ///
+    /// The question and --dry-run show how many users the segment has. Only campaigns of type api
+    /// that declare messages can be sent.
+    #[command(after_help = "Examples:
+  longshore campaigns send Welcome --segment Berlin --dry-run
+  longshore campaigns send Welcome --segment Berlin")]
+    Send(send::Send),
     /// Show the messages of each variation by channel: sent, delivered, bounced and so on
     #[command(after_help = "Example:
   longshore campaigns stats Welcome --workspace acme --json")]
@@ -63,6 +73,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         Command::List(arguments) => declared::list(&app, arguments).await,
         Command::Show(arguments) => declared::show(&app, arguments).await,
         Command::Preview(arguments) => declared::show_preview(&app, arguments).await,
+        Command::Send(arguments) => send::send(&app, arguments).await,
         Command::Stats(arguments) => stats(&app, arguments).await,
     }
 }

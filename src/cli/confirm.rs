@@ -28,6 +28,11 @@ impl Confirmation {
         !self.yes && std::io::stdin().is_terminal()
     }
 
+    /// Whether the command line itself confirms.
+    pub fn is_given(&self) -> bool {
+        self.yes
+    }
+
     /// Shows the effects and asks, if there is somebody to ask. The error is a no.
     ///
     /// No transaction may be open meanwhile, because a person may not respond for hours.

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use indicatif::{HumanBytes, HumanCount};
-use serde_json::json;
 use uuid::Uuid;
 
 use self::callback::Receiver;
 use self::server::Standalone;
 use super::CommandResult;
-use super::export::{self, client::Client};
+use super::export;
+use super::export::client::{Body, Client};
 use crate::config::Config;
 use kit::secrets::random_bytes;
 use kit::words::count;
@@ -70,10 +70,9 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
     step.end(format!("longshore standalone, on {}", server.url));
 
     let step = Step::begin(5, "request an export of every field");
-    let body = json!({
-        "callback_endpoint": receiver.url,
-        "fields_to_export": crate::proof::fields::record().collect::<Vec<_>>(),
-    });
+    let mut body = Body::default();
+    body.set("callback_endpoint", &receiver.url)?;
+    body.set("fields_to_export", &crate::proof::fields::record().collect::<Vec<_>>())?;
     let requested = client.request(&body).await?;
     let url = requested.url.ok_or("the API's response has no url")?;
     step.end(format!("object_prefix {}", requested.object_prefix));

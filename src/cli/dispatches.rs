@@ -16,12 +16,13 @@ use crate::app::App;
 use crate::config::Config;
 use crate::dispatches::api::status::{cancellation, may_still_be_sent};
 use crate::dispatches::{
-    self, DispatchSummary, Filter, MAX_COUNTED_MESSAGES, MAX_SCANNED_MESSAGES, Reason,
+    self, DispatchSummary, Filter, LocalTime, MAX_COUNTED_MESSAGES, MAX_SCANNED_MESSAGES, Reason,
     UnsentMessages,
 };
 use crate::messages::dispatch;
 use crate::messages::dispatch::state::State;
 use crate::transactional::{self, EmailDetails};
+use kit::clock::{format_seconds, format_time};
 use kit::words::grouped;
 
 /// Show sends: their progress and the outcome of their messages.
@@ -186,6 +187,11 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
     if arguments.json {
         let mut value = serde_json::to_value(&summary)?;
         value["waiting"] = unsent.waiting.into();
+        if let Some(LocalTime { next_at, last_at, .. }) = summary.local_time() {
+            value["users_waiting"] = summary.waiting_users().into();
+            value["next_at"] = next_at.map(format_time).into();
+            value["last_at"] = format_time(last_at).into();
+        }
         value["cancelled"] = unsent.cancelled.into();
         value["may_have_been_sent"] = unsent.may_have_been_sent.into();
         if let Some(count) = may_still_be_sent {
@@ -277,7 +283,7 @@ fn row(summary: &DispatchSummary) -> [Cell; 11] {
         text(summary.kind.name()),
         text(summary.audience.in_words()),
         progress(summary.walked, Some(summary.users)),
-        optional(summary.matched.map(number)),
+        number(summary.matched),
         number(summary.messages.sent),
         number(summary.messages.failed),
         optional(summary.campaign_label().map(text)),
@@ -336,10 +342,25 @@ fn email_details(email: &EmailDetails) -> [(&'static str, Cell); 14] {
 fn checked(summary: &DispatchSummary) -> Cell {
     let (walked, users) = (summary.walked, summary.users);
     let checked = format!("{} of {} users checked", grouped(walked), grouped(users));
+    let waiting = summary.waiting_users();
     if summary.state.is_early_end() {
         text(format!("{checked}, {} never reached", grouped(users - walked)))
+    } else if waiting > 0 {
+        text(format!("{checked}, {} wait for their local time", grouped(waiting)))
     } else {
         text(checked)
+    }
+}
+
+/// The local time of a send, and when the users who wait get their messages.
+fn local_time(LocalTime { timing, time, next_at, last_at }: LocalTime) -> String {
+    let time = format_seconds(time);
+    let time = format!("{} {}", time.trim_end_matches('Z'), timing.name());
+    match next_at {
+        Some(next_at) => {
+            format!("{time}, next {}, last {}", format_seconds(next_at), format_seconds(last_at))
+        }
+        None => time,
     }
 }
 
@@ -369,7 +390,8 @@ fn details(
         ("audience", text(summary.audience.in_words())),
         ("channels", text(summary.channels.in_words())),
         ("users", checked(summary)),
-        ("matched", optional(summary.matched.map(number))),
+        ("local time", optional(summary.local_time().map(|time| text(local_time(time))))),
+        ("matched", number(summary.matched)),
         ("left out", text(left_out(summary))),
         ("parts", text(parts_left)),
         ("waiting", number(unsent.waiting)),
@@ -384,6 +406,7 @@ fn details(
         ("accepted", time(summary.accepted_at)),
         ("started", optional(summary.started_at.map(time))),
         ("finished", optional(summary.finished_at.map(time))),
+        ("requested by", optional(summary.requested_by.as_ref().map(text))),
         ("request id", text(&summary.request_id)),
     ])
 }

@@ -277,6 +277,7 @@ fn print_reasons(summary: &Summary) {
 /// A summary for people. The names in it are from the file.
 fn lines(summary: &Summary, is_dry_run: bool) -> Vec<String> {
     let Summary { created, replaced, kept_unsubscribed, removed, bad, ignored, .. } = summary;
+    let Summary { with_revenue, revenue_currency, .. } = summary;
     let mut lines = vec![format!(
         "{} new, {} replaced, {}",
         HumanCount(*created),
@@ -286,6 +287,13 @@ fn lines(summary: &Summary, is_dry_run: bool) -> Vec<String> {
     if *kept_unsubscribed > 0 {
         let users = count(*kept_unsubscribed, "line");
         lines.push(format!("unsubscribed users stay unsubscribed: {users} with another state"));
+    }
+    if is_dry_run && *with_revenue > 0 {
+        let lines_with = count(*with_revenue, "line");
+        lines.push(format!(
+            "total_revenue is in {revenue_currency}, the workspace's currency: {lines_with}. If the \
+             lines are from a workspace with another currency, convert it first"
+        ));
     }
     let removal = if is_dry_run { "would be removed" } else { "removed" };
     for (name, users) in removed {

@@ -11,6 +11,7 @@ use crate::gateway::paging::MAX_PAGE;
 use crate::messages::dispatch::Explanation;
 use crate::user_messages::{self, Key, UserMessage};
 use crate::workspaces::Channel;
+use kit::clock::{format_seconds, format_time};
 use store::Tx;
 
 #[derive(clap::Args)]
@@ -58,14 +59,20 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         format!("{}/{}", message.dispatch_id.simple(), message.channel.name())
     };
     page.print_page("messages", headers, &messages, id, row)?;
-    for Explanation { why, channel } in reasons {
+    for Explanation { why, channel, due_at } in reasons {
         let channel = channel.map(Channel::name);
         if page.json {
             let channel = channel.unwrap_or("every channel");
-            println!("{}", json!({ "channel": channel, "why_not": why.name() }));
+            let mut line = json!({ "channel": channel, "why_not": why.name() });
+            if let Some(due_at) = due_at {
+                line["due_at"] = format_time(due_at).into();
+            }
+            println!("{line}");
         } else {
             let channel = channel.unwrap_or("any channel");
-            println!("no message by {channel}: {}: {}", why.name(), why.in_words());
+            let due = due_at.map(|at| format!(" (due {})", format_seconds(at)));
+            let due = due.unwrap_or_default();
+            println!("no message by {channel}: {}: {}{due}", why.name(), why.in_words());
         }
     }
     Ok(())

@@ -77,7 +77,15 @@ const COMMANDS: &[Page] = &[
     page(
         "commands-workspaces.md",
         "Commands: workspaces",
-        &["apply", "workspaces", "control-group", "segments", "catalogs"],
+        &[
+            "apply",
+            "workspaces",
+            "control-group",
+            "segments",
+            "catalogs",
+            "suppressions",
+            "invalid-numbers",
+        ],
     ),
     page(
         "commands-access.md",
@@ -100,7 +108,6 @@ const COMMANDS: &[Page] = &[
             "cards",
             "sla",
             "console-log",
-            "invalid-numbers",
             "template",
         ],
     ),

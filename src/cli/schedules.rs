@@ -149,7 +149,7 @@ fn row(schedule: &Schedule) -> [Cell; 5] {
     ]
 }
 
-fn details(schedule: &Schedule) -> [(&'static str, Cell); 14] {
+fn details(schedule: &Schedule) -> [(&'static str, Cell); 18] {
     [
         ("id", text(schedule.id)),
         ("dispatch id", text(schedule.dispatch_id.simple())),
@@ -161,8 +161,12 @@ fn details(schedule: &Schedule) -> [(&'static str, Cell); 14] {
         ("created", time(schedule.created_at)),
         ("begun", optional(schedule.sent_at.map(time))),
         ("due times", text(due_times(schedule))),
+        ("next due time", optional(schedule.next_at().map(time))),
+        ("last due time", optional(schedule.last_at().map(time))),
+        ("too late", optional(too_late(schedule).map(text))),
         ("ended", optional(schedule.ended_at.map(time))),
         ("error", optional(schedule.error.as_ref().map(text))),
+        ("requested by", optional(requested_by(schedule).map(text))),
         ("request id", text(&schedule.request_id)),
         ("request", text(&schedule.request)),
     ]
@@ -173,6 +177,25 @@ fn due_times(schedule: &Schedule) -> String {
     let (all, past) = schedule.moments();
     let missed = schedule.missed_at.map(|at| format!(", missed up to {}", format_seconds(at)));
     format!("{past} of {all}{}", missed.unwrap_or_default())
+}
+
+/// Who gets nothing, because the local time had passed in their zone.
+fn too_late(schedule: &Schedule) -> Option<String> {
+    let before = schedule.missed_at.filter(|_| schedule.timing == Timing::Local)?;
+    let offset = schedule.time.saturating_sub(before) / 60_000;
+    let (sign, offset) = (if offset < 0 { '-' } else { '+' }, offset.abs());
+    Some(format!(
+        "users at UTC{sign}{:02}:{:02} and further east: their time was {} or earlier",
+        offset / 60,
+        offset % 60,
+        format_seconds(before)
+    ))
+}
+
+/// Who asked for it, as in the audit log.
+fn requested_by(schedule: &Schedule) -> Option<String> {
+    let request: serde_json::Value = serde_json::from_str(&schedule.request).unwrap_or_default();
+    request["requested_by"].as_str().map(str::to_owned)
 }
 
 /// Its subject: a Canvas or a campaign with its id, or a send without one.
@@ -221,6 +244,12 @@ mod tests {
         };
         assert_eq!(due_time(&schedule(Timing::Instant)), "2021-06-28T17:02:43Z");
         assert_eq!(due_time(&schedule(Timing::Local)), "2021-06-28T17:02:43 local");
+        let missed_at = Some(1_624_899_763_032 - 330 * 60_000);
+        let local = Schedule { missed_at, ..schedule(Timing::Local) };
+        let late = "users at UTC+05:30 and further east: their time was 2021-06-28T11:32:43Z or \
+                    earlier";
+        assert_eq!(too_late(&local).as_deref(), Some(late));
+        assert_eq!(too_late(&schedule(Timing::Local)), None);
         let send = schedule(Timing::Instant);
         assert_eq!(subject(&send), "send");
         let id = Uuid::nil();

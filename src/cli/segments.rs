@@ -2,16 +2,17 @@
 
 use clap::Subcommand;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::{CommandResult, PageArguments, WorkspaceArgument, ids, table};
 use crate::app::App;
 use crate::config::Config;
-use crate::exports::dry_run::sample_segment;
+use crate::exports::dry_run::{count_segment, sample_segment};
 use crate::users::find::{self, FindError};
 use crate::users::rows::{For, find_users};
 use crate::workspaces::{Segment, Workspace, segments};
+use kit::json::ObjectText;
 use kit::words::grouped;
 use store::Tx;
 
@@ -32,7 +33,9 @@ enum Command {
     #[command(after_help = "Example:\n  longshore segments list --workspace acme --json")]
     List(List),
     /// Count the users of a segment; in a large workspace, estimate them from a sample
-    #[command(after_help = "Example:\n  longshore segments count Berlin --json")]
+    #[command(after_help = "Examples:
+  longshore segments count Berlin --json
+  longshore segments count Berlin --exact")]
     Count(Count),
     /// Show some users of a segment, chosen at random
     ///
@@ -47,6 +50,9 @@ struct Count {
     /// The id or the name of the segment
     #[arg(value_name = "SEGMENT")]
     segment: String,
+    /// Read all users of the workspace instead of a sample: in a large one, this takes minutes
+    #[arg(long)]
+    exact: bool,
     #[command(flatten)]
     workspace: WorkspaceArgument,
     /// Print a JSON object
@@ -86,11 +92,15 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     }
 }
 
-async fn count(app: &App, Count { segment, workspace, json }: Count) -> CommandResult {
+async fn count(app: &App, Count { segment, exact, workspace, json }: Count) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let (workspace, segment) = find(&mut tx, &workspace, &segment).await?;
     drop(tx);
-    let sample = sample_segment(&app.exports, workspace.id, segment.id, 0).await;
+    let sample = if exact {
+        count_segment(&app.exports, workspace.id, segment.id).await
+    } else {
+        sample_segment(&app.exports, workspace.id, segment.id, 0).await
+    };
     let sample = sample.map_err(|error| error.message().into_owned())?;
     if json {
         let (id, name) = (&segment.id, &segment.name);
@@ -165,7 +175,7 @@ async fn sample(app: &App, arguments: Sample) -> CommandResult {
 struct ListedSegment {
     id: Uuid,
     name: String,
-    audience: Value,
+    audience: ObjectText,
 }
 
 async fn list(app: &App, List { workspace, page }: List) -> CommandResult {
@@ -183,7 +193,7 @@ async fn list(app: &App, List { workspace, page }: List) -> CommandResult {
 }
 
 /// The workspace, and its segment with an id or a name.
-async fn find(
+pub async fn find(
     tx: &mut Tx,
     workspace: &WorkspaceArgument,
     text: &str,

@@ -15,7 +15,7 @@ use crate::dispatches::preview::{Draft, Preview, Subject, preview};
 use crate::messages::external::External;
 use crate::messages::personalization::{NAMES, names};
 use crate::users::rows::{For, find_users};
-use crate::users::{Recipient, search};
+use crate::users::{Recipient, search, suppressions};
 use crate::workspaces::{only_or_named, settings};
 use kit::json::{self, TreeObject};
 
@@ -100,15 +100,11 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             let mut tx = app.store.snapshot().await?;
             let workspace_id = workspace.find(&mut tx).await?.id;
             drop(tx);
-            let Recipient { profile, custom, service_id } =
-                recipient(&app, workspace_id, &user).await?;
             let subject = Subject {
-                profile,
-                custom,
-                service_id: Some(service_id),
                 event_properties,
                 api_trigger_properties: trigger_properties,
                 canvas_entry_properties,
+                ..Subject::from_recipient(recipient(&app, workspace_id, &user).await?)
             };
             let settings = settings::find(&app, workspace_id).await?;
             let template = read(&file, &names(&settings)).map_err(|error| error.to_string())?;
@@ -133,8 +129,7 @@ pub async fn recipient(app: &App, workspace: i32, user: &str) -> CommandResult<R
     let service_id = search::identify(&mut tx, workspace, user).await?;
     let found = find_users(&mut tx, workspace, &[service_id], For::Reading).await?;
     let stored = found.first().ok_or_else(|| format!("user {user} no longer exists"))?;
-    let recipient = Recipient::read(service_id, &stored.doc);
-    recipient.map_err(|error| format!("users.doc of {service_id}: {error}").into())
+    Ok(suppressions::recipient(&mut tx, workspace, stored).await?)
 }
 
 /// A checked file; why its template is invalid, and where.

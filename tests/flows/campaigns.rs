@@ -15,6 +15,7 @@ on_both_stores!(World =>
     applying_keeps_times_of_campaigns,
     bad_parameters_are_named,
     declarations_are_stored_as_written,
+    names_that_are_used_twice_are_noted,
 );
 
 const KEY: &str = "key-that-may-list-campaigns";
@@ -259,4 +260,12 @@ canvases:
         })
     );
     assert_eq!(world.installation.apply(&yaml, true).await, Vec::<String>::new());
+}
+
+async fn names_that_are_used_twice_are_noted(world: World) {
+    let mut twin = campaign(2);
+    twin["name"] = campaign(1)["name"].clone();
+    let applied = world.installation.apply(&file(&[campaign(1), twin]), false).await;
+    let expected = format!(r#"2 campaigns have the name "Campaign 1": {}, {}"#, id(1), id(2));
+    assert!(applied.contains(&expected), "{applied:?}");
 }

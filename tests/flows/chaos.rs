@@ -49,9 +49,11 @@ fn count(name: &str, small: usize) -> usize {
     number(name).map_or(small, |number| number as usize)
 }
 
-/// What all choices follow from.
+/// What all choices follow from; prints it.
 fn seed() -> u64 {
-    number("SEED").unwrap_or_else(rand::random)
+    let seed = number("SEED").unwrap_or_else(rand::random);
+    println!("seed {seed} (CHAOS_SEED repeats the choices)");
+    seed
 }
 
 /// How much there is to do.
@@ -97,7 +99,7 @@ struct Scene {
 
 impl Scene {
     async fn new(scale: &Scale) -> Self {
-        println!("{} users, seed {} (CHAOS_SEED repeats the choices)", scale.users, scale.seed);
+        println!("{} users", scale.users);
         let storage = TestStorage::s3().await;
         let proxy = Proxy::to(storage.endpoint()).await;
         let settings = [

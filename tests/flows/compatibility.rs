@@ -5,6 +5,7 @@ mod catalogs;
 mod identities;
 mod sending;
 mod subscriptions;
+mod unknown_fields;
 
 use longshore::workspaces::keys::PERMISSIONS;
 use serde_json::{Value, json};

@@ -5,6 +5,7 @@ mod pictures;
 mod topics;
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use longshore::cli::reference;
 use regex::Regex;
@@ -45,6 +46,28 @@ fn every_page_is_in_the_summary_once() {
     pages.remove("docs/SUMMARY.md");
     assert_eq!(listed.iter().cloned().collect::<BTreeSet<_>>(), pages);
     assert_eq!(listed.len(), pages.len(), "a page is listed twice");
+}
+
+/// `scripts/test` runs no examples of comments.
+#[test]
+fn examples_in_comments_are_not_rust() {
+    let mut files = BTreeSet::new();
+    for folder in ["crates", "src"] {
+        files_below(folder, &mut files);
+    }
+    let mut examples = 0;
+    for file in files.into_iter().filter(|file| file.ends_with(".rs")) {
+        let text = read(project(&file));
+        let comments = text.lines().map(str::trim_start);
+        let comments = comments
+            .filter_map(|line| line.strip_prefix("///").or_else(|| line.strip_prefix("//!")));
+        let fences = comments.filter_map(|line| line.trim().strip_prefix("```"));
+        for language in fences.step_by(2) {
+            assert!(["text", "json", "sql"].contains(&language), "{file}: ```{language}");
+            examples += 1;
+        }
+    }
+    assert!(examples > 20, "{examples}");
 }
 
 /// `scripts/docs` checks anchors, too.
@@ -102,10 +125,16 @@ const PROSE_WORDS: &[(&str, &str)] = &[
     (r"wants?", "needs"),
 ];
 
+/// A regular expression of a static: to compile it takes longer than to search most texts.
+fn expression(text: &str) -> Regex {
+    Regex::new(text).expect("a regular expression")
+}
+
 /// Prose without blocks of code, code and the targets of links.
 fn without_code(text: &str) -> String {
-    let code = Regex::new(r"(?s)```.*?```|``[^\n]+?``|`[^`\n]*`").expect("a regular expression");
-    code.replace_all(text, "").into_owned()
+    static CODE: LazyLock<Regex> =
+        LazyLock::new(|| expression(r"(?s)```.*?```|``[^\n]+?``|`[^`\n]*`"));
+    CODE.replace_all(text, "").into_owned()
 }
 
 /// Finds the words of some lists.
@@ -120,9 +149,9 @@ impl Finder {
     }
 
     fn problems(&self, page: &str, text: &str) -> Vec<String> {
-        let target =
-            Regex::new(r"\]\([^)]*\)|<!--.*?-->|https?://\S+").expect("a regular expression");
-        let text = target.replace_all(&without_code(text), "]").into_owned();
+        static TARGET: LazyLock<Regex> =
+            LazyLock::new(|| expression(r"\]\([^)]*\)|<!--.*?-->|https?://\S+"));
+        let text = TARGET.replace_all(&without_code(text), "]").into_owned();
         let found = self.0.iter().flat_map(|(words, instead)| {
             let lines = text.lines().filter_map(|line| Some((words.find(line)?, line)));
             let shown = |(word, line): (regex::Match<'_>, &str)| {
@@ -191,20 +220,22 @@ const EXCEPTIONS: &[&str] = &["WITH RECURSIVE told (id)"];
 /// The comments of Rust code, each run of lines as one text, and its strings of three words or
 /// more. A string's escaped line breaks are removed.
 fn texts_of_code(code: &str) -> (String, Vec<String>) {
-    let comment = r"(?s)//(?P<comment>[^\n]*)|/\*.*?\*/";
-    let raw = r###"b?r##".*?"##|b?r#".*?"#|b?r"[^"]*""###;
-    let string = r#""(?P<string>(?:\\.|[^"\\])*)"|'(?:\\[^']*|[^'\\\n])'"#;
-    let token = Regex::new(&format!("{comment}|{raw}|{string}")).expect("a regular expression");
-    let continued = Regex::new(r"\\\n\s*").expect("a regular expression");
-    let word = Regex::new(r"[A-Za-z]{2,}").expect("a regular expression");
+    static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
+        let comment = r"(?s)//(?P<comment>[^\n]*)|/\*.*?\*/";
+        let raw = r###"b?r##".*?"##|b?r#".*?"#|b?r"[^"]*""###;
+        let string = r#""(?P<string>(?:\\.|[^"\\])*)"|'(?:\\[^']*|[^'\\\n])'"#;
+        expression(&format!("{comment}|{raw}|{string}"))
+    });
+    static CONTINUED: LazyLock<Regex> = LazyLock::new(|| expression(r"\\\n\s*"));
+    static WORD: LazyLock<Regex> = LazyLock::new(|| expression(r"[A-Za-z]{2,}"));
     let (mut comments, mut strings) = (String::new(), Vec::new());
-    for found in token.captures_iter(code) {
+    for found in TOKEN.captures_iter(code) {
         if let Some(comment) = found.name("comment") {
             comments.push_str(comment.as_str().trim_start_matches(['/', '!']));
             comments.push('\n');
         } else if let Some(string) = found.name("string") {
-            let string = continued.replace_all(string.as_str(), "").into_owned();
-            if word.find_iter(&string).count() >= 3 {
+            let string = CONTINUED.replace_all(string.as_str(), "").into_owned();
+            if WORD.find_iter(&string).count() >= 3 {
                 strings.push(string);
             }
         }

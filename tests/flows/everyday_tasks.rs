@@ -122,6 +122,18 @@ async fn a_declared_campaign_is_shown_with_its_results_and_previewed(world: Worl
     assert_eq!(shown["results"][0]["sent"], 1234, "{shown}");
     assert!(world.run(&["campaigns", "show", "Welcome"]).await.contains("1,234"));
 
+    let send = ["campaigns", "send", "Welcome", "--segment", "Berlin"];
+    let dry = world.objects(&[&send[..], &["--dry-run"]].concat()).await.remove(0);
+    let effect = dry["effects"][0].as_str().expect("an effect");
+    assert!(effect.contains("by webhook to the segment Berlin: 2 users"), "{dry}");
+    assert!(world.objects(&["dispatches", "list"]).await.is_empty(), "nothing was sent");
+    let sent = world.objects(&send).await.remove(0);
+    let listed = world.objects(&["dispatches", "list", "--campaign", "Welcome"]).await;
+    assert_eq!((listed.len(), &listed[0]["id"]), (1, &sent["dispatch_id"]), "{listed:?}");
+    let actor = listed[0]["requested_by"].as_str().expect("an actor");
+    assert!(actor.starts_with("command:"), "{actor}");
+    assert_eq!(listed[0]["audience"]["segment_name"], "Berlin", "{listed:?}");
+
     let preview = ["campaigns", "preview", "Welcome", "--trigger-properties", r#"{"code":"X"}"#];
     let of = |user| [&preview[..], &["--user", user]].concat();
     let shown = world.objects(&of("ann@acme.example")).await.remove(0);
@@ -189,6 +201,11 @@ async fn a_segment_is_listed_counted_and_sampled(world: World) {
     let second = world.objects(&["segments", "list", "--limit", "1", "--after", after]).await;
     assert_eq!(second, listed[1..]);
     for (segment, users) in [("Berlin", 2), (SEGMENT, 2), ("All users", 3)] {
+        let exact = world.objects(&["segments", "count", segment, "--exact"]).await.remove(0);
+        assert_eq!(
+            (&exact["users"]["estimated"], &exact["users"]["exact"]),
+            (&json!(users), &json!(true))
+        );
         let counted = world.objects(&["segments", "count", segment]).await.remove(0);
         assert_eq!(counted["users"]["estimated"], users, "{counted}");
         let sample = world.objects(&["segments", "sample", segment]).await;

@@ -345,7 +345,10 @@ async fn an_export_that_would_fail_has_a_warning() {
     let estimate = dry_run(&api, EXPORT, json!({ "fields_to_export": ["email"] })).await;
     assert_eq!(estimate["limit"]["users"], 5, "{estimate}");
     let warnings = estimate["warnings"].as_array().expect("an array");
-    assert!(warnings.iter().any(|text| text.as_str().unwrap().contains("10 users")), "{estimate}");
+    assert!(
+        warnings.iter().any(|warning| warning["message"].as_str().unwrap().contains("10 users")),
+        "{estimate}"
+    );
     fleet.close().await;
 }
 

@@ -6,6 +6,7 @@ mod planning;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kit::json::ObjectText;
 use longshore::app::App;
 use longshore::exports::overview::{self, Filter, ListPosition};
 use longshore::exports::rows::{self, PartResult};
@@ -302,6 +303,7 @@ async fn exports_over_the_user_limit_fail_with_advice(world: World) {
     // The search for an audience ends at the limit.
     let audience = json!({ "custom_attribute": {
         "custom_attribute_name": "b", "comparison": "equals", "value": 1 } });
+    let audience = ObjectText::from(audience.as_object().unwrap());
     let searched = Job { audience: Audience::Connected(audience.clone()), ..world.job() };
     world.insert(&searched).await;
     world.plan(&searched).await;

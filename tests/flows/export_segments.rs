@@ -116,6 +116,62 @@ async fn a_fleet_exports_a_segment_to_own_storage() {
     a_segment_is_exported_to_own_storage(Backend::Fleet(2)).await;
 }
 
+/// With the command, whose files and lists of names keep every digit and comma.
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_of_an_audience_are_compared_to_the_last_digit() {
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let api = fleet.apply(&[workspace("acme")]).await.remove(0);
+    let numbers = [
+        "18446744073709551617",
+        "18446744073709551616",
+        "123456789012345678.123456789",
+        "123456789012345678.12345679",
+        "-9223372036854775809",
+        "-9223372036854775808",
+    ];
+    let user = |(n, number): (usize, &&str)| {
+        format!(r#"{{"external_id":"u {n}","custom_attributes":{{"n":{number},"a,b":{n}}}}}"#)
+    };
+    fleet.import("acme", &numbers.iter().enumerate().map(user).collect::<Vec<_>>()).await;
+    let leaf = |number: &&str| {
+        format!(
+            r#"{{"custom_attribute":{{"custom_attribute_name":"n","comparison":"equals","value":{number}}}}}"#
+        )
+    };
+    let leaves: Vec<String> = numbers.iter().step_by(2).map(leaf).collect();
+    let file = fleet.directory().join("audience.json");
+    std::fs::write(&file, format!(r#"{{"OR":[{}]}}"#, leaves.join(","))).expect("a file");
+    let output = fleet.directory().join("exported");
+    let mut command = process::command(fleet.directory(), &Default::default());
+    command.args(["export", "run", "--fields", r#""custom_attributes.a,b""#]);
+    command.args(["--fields", "external_id", "--url", fleet.base(), "--key", api.key()]);
+    command.arg("--audience").arg(&file).arg("--output").arg(&output);
+    let shown = process::output(command).await;
+    assert!(shown.status.success(), "{shown:?}");
+
+    let read = |end: &str| {
+        let files =
+            std::fs::read_dir(&output).expect("a directory").map(|file| file.expect("a file"));
+        let mut paths = files.map(|file| file.path());
+        let is_named = |path: &std::path::PathBuf| path.to_string_lossy().ends_with(end);
+        std::fs::read(paths.find(is_named).expect(end)).expect("a file")
+    };
+    let files = checker::downloaded(&read(".zip"));
+    let lines: Vec<u8> = files.into_iter().flat_map(|file| file.bytes).collect();
+    let lines = String::from_utf8(lines).expect("UTF-8");
+    assert_eq!(external_ids(&lines), names((0..numbers.len()).step_by(2)));
+    for line in lines.lines() {
+        let user: Value = serde_json::from_str(line).expect("JSON");
+        let n = user["custom_attributes"]["a,b"].as_u64().expect("the attribute with a comma");
+        assert_eq!(user["external_id"], format!("u {n}"));
+    }
+    let manifest = String::from_utf8(read(".manifest.json")).expect("UTF-8");
+    assert!(numbers.iter().step_by(2).all(|number| manifest.contains(number)), "{manifest}");
+    let manifest: Value = manifest.parse().expect("JSON");
+    assert_eq!(manifest["currency"], "USD");
+    fleet.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_audience_and_all_users_are_exported() {
     let (fleet, api) = with_users(Backend::Embedded, workspace("acme")).await;

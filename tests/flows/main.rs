@@ -34,6 +34,7 @@ mod history;
 mod idempotency;
 mod ingestion;
 mod large_files;
+mod layers;
 mod log;
 mod log_lines;
 mod lost_commit;
@@ -59,6 +60,7 @@ mod support;
 mod sweeping;
 #[cfg(debug_assertions)]
 mod taking_turns;
+mod test_runs;
 mod track_api;
 mod tracking;
 mod upgrade;

@@ -1,5 +1,6 @@
 //! Messages: from the call, the schedule or the purchase that starts them to a real receiver.
 
+mod addresses;
 mod audit;
 mod campaign_previews;
 mod cancelling;
@@ -18,6 +19,7 @@ mod fairness;
 mod firing;
 mod hostile;
 mod identity_changes;
+mod kept_texts;
 mod live_activity;
 mod opting_out;
 mod reports;

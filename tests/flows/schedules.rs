@@ -156,6 +156,7 @@ async fn a_schedule_can_be_seen_at_once_and_deleted(world: World) {
         "recipients": asked["recipients"],
         "audience": asked["audience"],
         "canvas_entry_properties": asked["canvas_entry_properties"],
+        "requested_by": "key:k",
     });
     assert_eq!(schedule["request"], kept);
 

@@ -30,6 +30,7 @@ use crate::support::{eventually, process, servers};
 on_both_stores!(World =>
     files_are_applied_to_any_state,
     applying_twice_changes_nothing_the_second_time,
+    revenue_that_no_longer_counts_is_noted,
     a_dry_run_writes_nothing,
     removed_declarations_end_only_with_prune,
     a_file_with_a_mistake_changes_nothing,
@@ -189,6 +190,36 @@ async fn applying_twice_changes_nothing_the_second_time(world: World) {
     );
 }
 
+async fn revenue_that_no_longer_counts_is_noted(world: World) {
+    let file = |currency: &str, rates: &str| {
+        format!("workspace: acme\ncurrency: {currency}\nexchange_rates: {rates}\n")
+    };
+    let applied = world.apply(&file("USD", "{EUR: 1.08, GBP: 1.27}")).await.unwrap();
+    assert!(applied.notes.is_empty(), "{:?}", applied.notes);
+    let dry = Options { dry_run: true, ..Options::default() };
+    for (currency, rates, expected) in [
+        ("EUR", "{GBP: 1.17}", &["exchange_rates has no rate of USD: total_revenue no longer"][..]),
+        ("EUR", "{}", &["exchange_rates has no rate of GBP, USD"]),
+        ("USD", "{EUR: 1.09}", &["exchange_rates has no rate of GBP"]),
+        (
+            "EUR",
+            "{GBP: 1.27, USD: 0.92}",
+            &["exchange_rates are values in EUR, but the rates of GBP are those in USD"],
+        ),
+        ("EUR", "{GBP: 1.17, USD: 0.92}", &[]),
+        ("USD", "{EUR: 1.1, GBP: 1.3, CHF: 1.1}", &[]),
+    ] {
+        let applied = world.apply_with(&file(currency, rates), dry).await.unwrap();
+        let notes = &applied.notes;
+        assert_eq!(notes.len(), expected.len(), "{currency} {rates}: {notes:?}");
+        for (note, beginning) in notes.iter().zip(expected) {
+            assert!(note.starts_with(beginning), "{currency} {rates}: {note}");
+        }
+    }
+    let applied = world.apply(&file("EUR", "{}")).await.unwrap();
+    assert_eq!(applied.notes.len(), 1, "{:?}", applied.notes);
+}
+
 async fn a_dry_run_writes_nothing(world: World) {
     let dry = Options { dry_run: true, ..Options::default() };
     let applied = world.apply_with(&acme(""), dry).await.unwrap();
@@ -199,7 +230,7 @@ async fn a_dry_run_writes_nothing(world: World) {
 
     world.apply(&acme("")).await.unwrap();
     let before = world.everything_in_rows().await;
-    let gone = Options { dry_run: true, prune: true };
+    let gone = Options { dry_run: true, prune: true, confirmed: false };
     let applied = world.apply_with("workspace: acme\n", gone).await.unwrap();
     assert!(lines(&applied).iter().any(|line| line.starts_with("- key integrator")));
     assert_eq!(world.everything_in_rows().await, before);

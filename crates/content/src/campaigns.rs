@@ -21,10 +21,11 @@ use crate::app::App;
 use gateway::workspaces::Channel;
 use gateway::workspaces::settings::Settings;
 use kit::clock::millis;
+use kit::json::ObjectText;
 use store::{StoreError, text_enum};
 
 pub use rows::{
-    by_id, count, has_canvas, inactive, names, names_of, stored, triggered_by_purchases,
+    REMOVED, by_id, count, has_canvas, inactive, names, names_of, stored, triggered_by_purchases,
 };
 pub use trigger::{Trigger, TriggerError};
 
@@ -102,7 +103,11 @@ impl Campaign {
 
     /// `archived` or `paused` if the campaign sends nothing.
     pub fn inactive(&self) -> Option<&'static str> {
-        inactive_state(self.archived, self.paused)
+        match (self.archived, self.paused) {
+            (true, _) => Some("archived"),
+            (false, true) => Some("paused"),
+            (false, false) => None,
+        }
     }
 
     /// What starts a triggered campaign.
@@ -111,22 +116,14 @@ impl Campaign {
     }
 
     /// The audience of a triggered campaign, if it is limited.
-    pub fn audience(&self) -> Option<&Value> {
-        self.content.get("audience")
+    pub fn audience(&self) -> Option<ObjectText> {
+        self.content.get("audience")?.as_object().map(ObjectText::from)
     }
 
     /// How long after its message a purchase counts as a conversion, in milliseconds; none without
     /// `conversion_window`.
     pub fn conversion_window(&self) -> Option<i64> {
         window(self.content.get("conversion_window")?.as_str()?)
-    }
-}
-
-fn inactive_state(archived: bool, paused: bool) -> Option<&'static str> {
-    match (archived, paused) {
-        (true, _) => Some("archived"),
-        (false, true) => Some("paused"),
-        (false, false) => None,
     }
 }
 

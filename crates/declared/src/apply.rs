@@ -3,7 +3,7 @@
 //! Compares the stored workspace with the declared one; the difference is a list of changes, which
 //! is printed, and applied in one transaction. Applying the same file again gives an empty list.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
@@ -16,6 +16,7 @@ use crate::document::{Declaration, Key};
 use crate::error::ApplyError;
 use crate::messages;
 use crate::plan::{ChangeList, Declared, HasEntry as _, Steps, Target};
+use crate::touched::{Changes, Touched};
 use crate::values::shown_duration;
 use content::campaigns::{self, Campaign};
 use content::catalogs::{self, rows::StoredCatalog};
@@ -48,6 +49,8 @@ pub struct Applied {
     pub changes: Vec<Change>,
     /// Notes for the operator, in addition to the changes.
     pub notes: Vec<String>,
+    /// The running sends and pending schedules that the changes touch, and how.
+    pub touched: Vec<String>,
     /// The callback secret, if it was just created: shown only once.
     pub callback_secret: Option<String>,
     /// All secrets that were just created, by their paths in the file: shown only once.
@@ -71,10 +74,14 @@ pub async fn apply(
     if declared.contains_key(&Part::Email) {
         notes.extend(channels::unsubscribe_warning(&app.config));
     }
+    notes.extend(names_used_twice(&declaration.campaigns()));
     if options.dry_run || plan.list.changes.is_empty() {
         // A created secret that is not stored is not shown.
         plan.created.clear();
         plan.list.notes.append(&mut notes);
+        let mut tx = app.store.snapshot().await?;
+        plan.touched = plan.touched(&mut tx, &current).await?.lines;
+        tx.commit().await?;
         return Ok(plan.finished(declaration));
     }
     let probed = plan.storages_to_write();
@@ -92,6 +99,11 @@ pub async fn apply(
     if let Some((label, _)) = to_write.find(|storage| !probed.contains(storage)) {
         return Err(ApplyError::ChangedConcurrently(label));
     }
+    let touched = plan.touched(&mut tx, &current).await?;
+    if !options.confirmed && !touched.removals.is_empty() {
+        return Err(ApplyError::RunningSends(touched.removals.join("; ")));
+    }
+    plan.touched = touched.lines;
     let (now, prune) = (app.clock.now_ms(), options.prune);
     plan.execute(declaration, &mut Target { tx: &mut tx, app, workspace, now, prune }).await?;
     if !plan.list.changes.is_empty() {
@@ -102,6 +114,20 @@ pub async fn apply(
     tx.commit().await?;
     plan.list.notes.extend(notes);
     Ok(plan.finished(declaration))
+}
+
+/// One note for each name that several campaigns or Canvases have: commands that take a name do not
+/// find them.
+fn names_used_twice(campaigns: &[Campaign]) -> Vec<String> {
+    let mut by_name: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for campaign in campaigns {
+        by_name.entry(&campaign.name).or_default().push(campaign.id.to_string());
+    }
+    let used_twice = by_name.into_iter().filter(|(_, ids)| ids.len() > 1);
+    let note = |(name, ids): (&str, Vec<String>)| {
+        format!("{} campaigns have the name {name:?}: {}", ids.len(), ids.join(", "))
+    };
+    used_twice.map(note).collect()
 }
 
 /// Rejects new secrets of keys that were revoked before.
@@ -210,6 +236,7 @@ struct WorkspacePlan {
     selections: Steps<CatalogSelection>,
     email_templates: Steps<EmailTemplate>,
     campaigns: Steps<Campaign>,
+    touched: Vec<String>,
 }
 
 impl WorkspacePlan {
@@ -271,8 +298,16 @@ impl WorkspacePlan {
             email_templates: list.compare(&email_templates, &current.email_templates)?,
             campaigns: list.compare(&campaigns, &current.campaigns)?,
             created,
+            touched: Vec::new(),
             list,
         })
+    }
+
+    /// The running sends and pending schedules that the changes touch.
+    async fn touched(&self, tx: &mut Tx, current: &Current) -> Result<Touched, StoreError> {
+        let Some(workspace) = &current.workspace else { return Ok(Touched::default()) };
+        let changes = Changes::new(&self.campaigns, &self.blocks, &self.segments);
+        changes.touched(tx, workspace.id, (&current.blocks, &current.campaigns)).await
     }
 
     async fn execute(
@@ -322,6 +357,7 @@ impl WorkspacePlan {
             name: declared.name.clone(),
             changes: self.list.changes,
             notes: self.list.notes,
+            touched: self.touched,
             callback_secret: self.created.get(Part::Callbacks.path()).cloned(),
             secrets: self.created,
         }
@@ -351,9 +387,44 @@ fn declared_workspace(declared: &Declaration, stored: Workspace) -> Workspace {
 
 fn compare_workspace(list: &mut ChangeList, stored: &Workspace, declared: &Declaration) {
     let new = declared_workspace(declared, stored.clone());
+    list.notes.extend(uncounted_revenue_note(stored, &new));
+    list.notes.extend(former_rates_note(stored, &new));
     for ((label, old), (_, new)) in shown_values(stored).into_iter().zip(shown_values(&new)) {
         list.compare_value(label, &old, &new);
     }
+}
+
+/// The note on currencies whose revenue counted before, and does not count with the new settings.
+fn uncounted_revenue_note(stored: &Workspace, new: &Workspace) -> Option<String> {
+    let counted = stored.exchange_rates.keys().chain([&stored.currency]);
+    let uncounted: BTreeSet<&str> = counted
+        .filter(|code| **code != new.currency && !new.exchange_rates.contains_key(*code))
+        .map(String::as_str)
+        .collect();
+    let codes = uncounted.into_iter().collect::<Vec<_>>().join(", ");
+    (!codes.is_empty()).then(|| {
+        format!(
+            "exchange_rates has no rate of {codes}: total_revenue no longer includes tracked and \
+             imported revenue in this currency. To include it, add its value in {}",
+            new.currency
+        )
+    })
+}
+
+/// The note on rates that stayed the same when the currency changed to which they convert.
+fn former_rates_note(stored: &Workspace, new: &Workspace) -> Option<String> {
+    let is_unchanged =
+        |(code, rate): &(&String, &i64)| stored.exchange_rates.get(*code) == Some(*rate);
+    let unchanged: Vec<&str> =
+        new.exchange_rates.iter().filter(is_unchanged).map(|(code, _)| code.as_str()).collect();
+    (stored.currency != new.currency && !unchanged.is_empty()).then(|| {
+        format!(
+            "exchange_rates are values in {}, but the rates of {} are those in {}: check them",
+            new.currency,
+            unchanged.join(", "),
+            stored.currency
+        )
+    })
 }
 
 /// The values of a workspace by their path in the file, as the list of changes shows them.

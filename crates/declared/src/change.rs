@@ -14,6 +14,8 @@ pub struct Options {
     /// content, email, providers, subscription groups, segments, campaigns, Canvases, SCIM tokens,
     /// dashboard users.
     pub prune: bool,
+    /// Whether campaigns and Canvases with running sends may be removed.
+    pub confirmed: bool,
 }
 
 /// A changed thing.

@@ -105,6 +105,7 @@ impl CompanyPlan {
             name: company.name.clone(),
             changes: self.list.changes,
             notes: self.list.notes,
+            touched: Vec::new(),
             callback_secret: None,
             secrets: BTreeMap::new(),
         }

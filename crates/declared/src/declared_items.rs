@@ -15,6 +15,7 @@ use gateway::workspaces::template_data::{CatalogSelection, ContentBlock};
 use gateway::workspaces::{
     DeclaredApp, Segment, channel_rows, differing, key_rows, rows, template_rows,
 };
+use kit::json;
 use runtime::audit::{self, Change};
 use runtime::config::network::networks;
 use runtime::credentials::revoked::{RevokedCredential, SecretKind};
@@ -259,8 +260,12 @@ impl Declared for Segment {
 
     fn difference(&self, stored: &Self, _: &mut ChangeList) -> Result<Option<String>> {
         let was = (stored.name != self.name).then(|| format!("was {}", stored.name));
-        let audience = (stored.audience != self.audience).then(|| "audience".to_owned());
-        Ok((self != stored).then(|| audience.into_iter().chain(was).collect::<Vec<_>>().join("; ")))
+        // Earlier versions stored the fields in another order.
+        let [old, new] =
+            [&stored.audience, &self.audience].map(|text| json::canonical(text.as_str()));
+        let audience = (old != new).then(|| "audience".to_owned());
+        let all: Vec<String> = audience.into_iter().chain(was).collect();
+        Ok((!all.is_empty()).then(|| all.join("; ")))
     }
 
     async fn put(&self, _: Option<&Self>, target: &mut Target<'_>) -> Result<()> {

@@ -58,6 +58,11 @@ pub enum ApplyError {
     NoRelay { index: usize, missing: &'static str },
     #[error("{0} was changed by another process at the same time: apply again")]
     ChangedConcurrently(String),
+    #[error(
+        "--prune would remove what is being sent: {0}. To confirm, run the command again with \
+         --yes, or wait until the sends have ended"
+    )]
+    RunningSends(String),
 }
 
 impl From<StoreError> for ApplyError {
@@ -83,6 +88,7 @@ impl Retry for ApplyError {
             | Self::UserNotDeclared(_)
             | Self::NoWorkspace { .. }
             | Self::NoRelay { .. }
+            | Self::RunningSends(_)
             | Self::SharedSecret(_) => false,
         }
     }

@@ -7,6 +7,7 @@
 //! | [`apply`] | applies a workspace's document; [`company`] applies that of the installation |
 //! | `plan` | compares what is declared and stored by keys: changes, and steps |
 //! | `declared_items`, `catalogs` | how each kind of declaration is compared, written and deleted |
+//! | `touched` | the running sends and pending schedules that a change touches |
 //! | `messages` | checks campaigns' messages and email templates |
 //! | `values`, `expand` | single values, and `${NAME}` in them |
 //! | [`change`], [`error`] | a change as it is printed, and why a document cannot be applied |
@@ -28,4 +29,5 @@ mod expand;
 pub mod file;
 mod messages;
 mod plan;
+mod touched;
 mod values;

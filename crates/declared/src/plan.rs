@@ -219,7 +219,7 @@ mod tests {
     fn differences_are_put_and_prune_deletes_the_rest() {
         let (declared, stored) = ([(1, "a"), (2, "b"), (3, "c")], [(2, "b"), (3, "x"), (4, "d")]);
         let lines = |prune| {
-            let mut list = ChangeList::new(Options { dry_run: false, prune });
+            let mut list = ChangeList::new(Options { dry_run: false, prune, confirmed: false });
             let steps = list.compare(&declared, &stored).unwrap();
             assert_eq!(steps.to_write, [(declared[0], None), (declared[2], Some(stored[1]))]);
             assert_eq!(steps.to_delete, if prune { &stored[2..] } else { &[] });

@@ -15,6 +15,7 @@
 //! | `summary_rows`, `sent_to`, `sent_by` | the SQL of lists of dispatches; the audience and the channels of each |
 //! | `recipient_rows`, `inspect_rows` | the SQL of a dispatch's messages, by outcome; of the reasons why they failed |
 //! | `statistics_rows`, `recent_rows` | the SQL of what a campaign, and of what the latest dispatches sent |
+//! | [`live_activity`] | reads and checks requests to start a live activity |
 //! | `console_rows` | the SQL of the developer console |
 //!
 //! The API, the console and the command line call the same functions, so that all of them show the
@@ -30,6 +31,7 @@
 pub mod api;
 mod console_rows;
 mod inspect_rows;
+pub mod live_activity;
 pub mod orders;
 pub mod preview;
 mod recent_rows;
@@ -50,6 +52,6 @@ pub use sent_by::DispatchChannels;
 pub use sent_to::DispatchAudience;
 pub use statistics_rows::{Statistics, statistics};
 pub use summary_rows::{
-    DispatchPage, DispatchSummary, Filter, ListPosition, UnsentMessages, list, summary,
+    DispatchPage, DispatchSummary, Filter, ListPosition, LocalTime, UnsentMessages, list, summary,
     summary_of_workspace, unsent_messages,
 };

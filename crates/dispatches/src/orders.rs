@@ -17,11 +17,12 @@ use content::campaigns;
 use gateway::formats::{Errors, SuccessText};
 use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::openapi::Tag;
+use gateway::warnings::Warning;
 use gateway::workspaces::email_templates::EMAIL_TEMPLATE_ID;
 use gateway::workspaces::{Channel, settings};
 use gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes};
 use messages::app::App;
-use messages::order::Kind;
+use messages::order::{Kind, Order};
 use messages::recipient::Members;
 use messages::request::{
     self, ARCHIVED_CAMPAIGN, CheckedSend, INVALID_CAMPAIGN, MessageProblem, NO_MESSAGE,
@@ -232,8 +233,10 @@ async fn accept(
         }
     });
     let checked = checked.map_err(|error| turn.rejected(error))?;
+    let requested_by = Some(caller.actor());
     let Caller { workspace, request_id, .. } = caller;
     let order = checked.order(Kind::Send, turn.received(), workspace.id, &request_id);
+    let order = Order { requested_by, ..order };
     let sent = Sent::new(order.dispatch_id, &checked);
     let message = order.to_log(app.config.log.partitions)?;
     let response =
@@ -276,6 +279,9 @@ pub struct Sent {
     /// The errors of message objects that are not sent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<MessageProblem>,
+    /// Parts of the request that have no effect; at most 20.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Warning>,
 }
 
 /// The response to an accepted schedule.
@@ -293,6 +299,7 @@ impl Sent {
             send_id: checked.send_id.clone(),
             message: SuccessText::Success,
             errors: checked.problems.clone(),
+            warnings: checked.warnings.clone(),
         }
     }
 }

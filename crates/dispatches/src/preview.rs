@@ -1,5 +1,7 @@
 //! `POST /templates/preview`: renders templates for a user, without sending anything.
 
+mod reasons;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -22,17 +24,20 @@ use gateway::{self, Access, ApiError, Caller, JsonText, Operation, Routes, field
 use kit::json::{Tree, TreeObject};
 use messages::app::App;
 use messages::content::{Content, Message, MessageSource, Messages, Problem};
+use messages::dispatch::DispatchError;
 use messages::external::{Answers, External, RenderError, RenderTime};
-use messages::personalization::{Scope, Unsubscribe, names};
+use messages::personalization::{Scope, names};
 use messages::recipient::{Members, Properties};
 use messages::request::{self, MessageProblem, fill_email};
 use people::users::mentions::Mention;
 use people::users::profile::Field;
 use people::users::recipient::{CustomAttributes, Recipient};
-use people::users::rows::{For, StoredUser};
+use people::users::rows::For;
 use people::users::selector::{self, UserSelector};
+use people::users::suppressions;
 use runtime::outbound;
-use store::StoreError;
+
+pub use reasons::{Reason, add_reasons};
 
 const PERMISSION: &str = "templates.preview";
 
@@ -49,19 +54,18 @@ pub struct Subject {
     pub custom: CustomAttributes,
     /// The user of the profile.
     pub service_id: Option<Uuid>,
+    /// Why no email may be sent to the user's address.
+    pub stopped: Option<suppressions::Reason>,
     pub event_properties: Option<TreeObject>,
     pub api_trigger_properties: Option<TreeObject>,
     pub canvas_entry_properties: Option<TreeObject>,
 }
 
 impl Subject {
-    /// The stored profile of a user, without properties.
-    pub fn from_user(user: &StoredUser) -> Result<Self, ApiError> {
-        let read = Recipient::read(user.service_id, &user.doc);
-        let Recipient { service_id, profile, custom } = read.map_err(|error| {
-            ApiError::Internal(format!("users.doc of {}: {error}", user.service_id))
-        })?;
-        Ok(Self { profile, custom, service_id: Some(service_id), ..Self::default() })
+    /// The profile of a user, without properties.
+    pub fn from_recipient(user: Recipient) -> Self {
+        let Recipient { service_id, profile, custom, stopped } = user;
+        Self { profile, custom, service_id: Some(service_id), stopped, ..Self::default() }
     }
 }
 
@@ -88,12 +92,20 @@ pub struct Preview {
     /// Why the message would not be sent, or would be retried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+    /// Why the user would not get the message if it was sent now. Empty without a user.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub why_not: Vec<Reason>,
     /// Keys and values from `message_extras`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub message_extras: BTreeMap<String, String>,
 }
 
 impl Preview {
+    /// Whether the message would be sent now.
+    pub fn is_sent(&self) -> bool {
+        self.rendered.is_some() && self.why_not.is_empty()
+    }
+
     /// Hides what a campaign declares for its receiver alone: the values of headers, and the URL of
     /// a webhook after its host, which some receivers use as a password.
     fn hide_secrets(&mut self) {
@@ -118,16 +130,14 @@ pub async fn preview(
     subject: &Subject,
     warnings: &mut Vec<String>,
 ) -> Preview {
-    let (app, workspace_id, now) =
-        (external.app, external.workspace_id, external.app.clock.now_ms());
-    let unsubscribe = |service_id| Unsubscribe { app, workspace_id, service_id };
+    let now = external.app.clock.now_ms();
     type Shown = (Value, BTreeMap<String, String>);
     let render = |answers: &Answers| -> Result<Shown, Stop> {
         let scope = Scope {
             event_properties: subject.event_properties.as_ref(),
             api_trigger_properties: subject.api_trigger_properties.as_ref(),
             canvas_entry_properties: subject.canvas_entry_properties.as_ref(),
-            unsubscribe: subject.service_id.map(unsubscribe),
+            preview: Some(external.app),
             answers: Some(answers),
             custom: Some(&subject.custom),
             ..Scope::from_profile(&subject.profile, now)
@@ -199,12 +209,14 @@ pub async fn preview_campaign(
     workspace: i32,
     campaign: &Campaign,
     subject: &Subject,
-) -> Result<Option<CampaignPreview>, StoreError> {
+) -> Result<Option<CampaignPreview>, DispatchError> {
     let settings = settings::find(app, workspace).await?;
     let declared = app.cores.compute_here(|| declared(campaign, &settings));
     let Some((content, problems)) = declared else { return Ok(None) };
     let drafts = content.messages().iter().map(Draft::Message);
     let (mut previews, warnings) = render_all(app, workspace, &settings, drafts, subject).await;
+    let rendered = (content.messages(), subject);
+    add_reasons(app, (workspace, &settings), Some(campaign), rendered, &mut previews).await?;
     previews.iter_mut().for_each(Preview::hide_secrets);
     Ok(Some(CampaignPreview { previews, problems, warnings }))
 }
@@ -244,7 +256,9 @@ pub fn routes() -> Routes<App> {
     .about(
         "Nothing is sent. Templates read catalogs and connected content as in real messages. \
          Without a user, the profile has only the given `attributes`. With a `campaign_id`, it \
-         renders the messages that the campaign declares, also if it is paused or archived.",
+         renders the messages that the campaign declares, also if it is paused or archived. \
+         `why_not` has the reasons for which the user would not get a message. The address to \
+         unsubscribe does nothing.",
     )
     .takes::<PreviewRequest>(
         "A template, for a user who does not exist",
@@ -379,12 +393,14 @@ async fn handle(
         })
     });
     let text = text.transpose()?;
-    let is_declared = campaign_id.is_some();
-    let (content, errors) = match (&text, campaign_id) {
+    let campaign = match &campaign_id {
+        Some(id) => Some(find_campaign(&app, workspace_id, id).await?),
+        None => None,
+    };
+    let (content, errors) = match (&text, &campaign) {
         (Some(_), _) => (Content::default(), Vec::new()),
-        (None, Some(id)) => {
-            let campaign = find_campaign(&app, workspace_id, &id).await?;
-            let declared = app.cores.compute_here(|| declared(&campaign, &settings));
+        (None, Some(campaign)) => {
+            let declared = app.cores.compute_here(|| declared(campaign, &settings));
             let (content, problems) =
                 declared.ok_or_else(|| ApiError::invalid_field(NO_MESSAGES))?;
             let errors = problems.into_iter().map(MessageProblem::from).collect();
@@ -410,14 +426,31 @@ async fn handle(
     subject.event_properties = properties(event_properties);
     subject.api_trigger_properties = properties(api_trigger_properties);
     subject.canvas_entry_properties = properties(canvas_entry_properties);
-    let text = text.as_ref().map(Draft::Text);
-    let drafts = text.into_iter().chain(content.messages().iter().map(Draft::Message));
+    let drafts = text
+        .as_ref()
+        .map(Draft::Text)
+        .into_iter()
+        .chain(content.messages().iter().map(Draft::Message));
     let (mut previews, warnings) =
         render_all(&app, workspace_id, &settings, drafts, &subject).await;
-    if is_declared {
+    if text.is_none() {
+        let (of_workspace, rendered) = ((workspace_id, &*settings), (content.messages(), &subject));
+        add_reasons(&app, of_workspace, campaign.as_ref(), rendered, &mut previews)
+            .await
+            .map_err(user_error)?;
+    }
+    if campaign.is_some() {
         previews.iter_mut().for_each(Preview::hide_secrets);
     }
     Ok(Json(Previewed { message: SuccessText::Success, previews, errors, warnings }))
+}
+
+/// The error of checks of a user.
+fn user_error(error: DispatchError) -> ApiError {
+    match error {
+        DispatchError::Store(error) => error.into(),
+        error => ApiError::Internal(error.to_string()),
+    }
 }
 
 fn invalid_template(error: impl std::borrow::Borrow<template::TemplateError>) -> ApiError {
@@ -460,8 +493,10 @@ async fn find_subject(
 ) -> Result<Subject, ApiError> {
     let mut tx = app.request_queue.snapshot().await?;
     let found = selector::find(&mut tx, workspace, user, For::Reading).await?;
+    let found = found.ok_or_else(|| unknown_user(user.0))?;
+    let recipient = suppressions::recipient(&mut tx, workspace, &found).await?;
     tx.commit().await?;
-    Subject::from_user(&found.ok_or_else(|| unknown_user(user.0))?)
+    Ok(Subject::from_recipient(recipient))
 }
 
 /// Adds attributes to a profile; returns its custom attributes.

@@ -12,7 +12,8 @@ use gateway::paging;
 use kit::clock::{serialize_optional_time, serialize_time};
 use messages::dispatch::state::{MessageTotals, State};
 use messages::dispatch::{LeftOut, MAY_HAVE_BEEN_SENT, shown_state};
-use messages::order::Kind;
+use messages::order::{Kind, Wave};
+use messages::{Timing, When, waves};
 use store::documents::as_postgres_json;
 use store::{StoreError, Tx, from_row, on};
 
@@ -34,14 +35,19 @@ pub struct DispatchSummary {
     pub send_id: Option<String>,
     pub audience: DispatchAudience,
     pub channels: DispatchChannels,
+    /// Who asked for it, as in the audit log, such as `key:app`.
+    pub requested_by: Option<String>,
     pub request_id: String,
     pub note: Option<String>,
-    /// Users in all its waves so far, and how many of them were processed.
+    /// Its users, and how many of them were processed: at local times, those whose time has come.
     pub users: i64,
     pub walked: i64,
-    /// The processed users who exist, are in the audience, and are not in the control group. None
-    /// for local times: each wave processes all users again.
-    pub matched: Option<i64>,
+    /// The processed users who exist, are in the audience, are not in the control group, and whose
+    /// local time had not passed.
+    pub matched: i64,
+    /// The latest wave, as JSON; none unless the dispatch is at local times.
+    #[serde(skip)]
+    pub wave: Option<String>,
     pub parts: i64,
     pub parts_left: i64,
     #[serde(flatten)]
@@ -56,8 +62,8 @@ pub struct DispatchSummary {
 }
 from_row! {
     DispatchSummary {
-        id, workspace, kind, state, campaign_id, campaign, send_id, request_id, note, users, walked,
-        matched, parts, parts_left, accepted_at, started_at, finished_at,
+        id, workspace, kind, state, campaign_id, campaign, send_id, requested_by, request_id, note, users, walked,
+        matched, wave, parts, parts_left, accepted_at, started_at, finished_at,
     } flatten { audience, channels, messages, left_out }
 }
 
@@ -67,10 +73,46 @@ impl DispatchSummary {
         ListPosition { accepted_at: self.accepted_at, id: self.id }
     }
 
+    /// The local time of the dispatch, and when the users who wait get their messages; none unless
+    /// it is at local times.
+    pub fn local_time(&self) -> Option<LocalTime> {
+        let wave: Wave = serde_json::from_str(self.wave.as_deref()?).ok()?;
+        let is_open = matches!(self.state, State::Planning | State::Running) && !wave.is_last;
+        let moments = waves::moments(When { timing: wave.timing, time: wave.time });
+        let mut later = moments.iter().copied().filter(|moment| is_open && *moment > wave.at_ms);
+        Some(LocalTime {
+            timing: wave.timing,
+            time: wave.time,
+            next_at: later.next(),
+            last_at: moments.last().copied().unwrap_or(wave.at_ms),
+        })
+    }
+
+    /// The users whose local time has not come yet.
+    pub fn waiting_users(&self) -> i64 {
+        match self.local_time() {
+            Some(LocalTime { next_at: Some(_), .. }) => (self.users - self.walked).max(0),
+            _ => 0,
+        }
+    }
+
     /// The campaign's name, or its id if it was deleted.
     pub fn campaign_label(&self) -> Option<String> {
         self.campaign.clone().or_else(|| self.campaign_id.map(|id| id.to_string()))
     }
+}
+
+/// The local time of a dispatch. All times are milliseconds since the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalTime {
+    pub timing: Timing,
+    /// As if it were in UTC.
+    pub time: i64,
+    /// The next of the moments at which the time occurs; none if no other follows, or if the
+    /// dispatch has ended.
+    pub next_at: Option<i64>,
+    /// The last moment at which it occurs.
+    pub last_at: i64,
 }
 
 /// The query for the dispatches of a table that match a condition, as [`DispatchSummary`].
@@ -81,19 +123,20 @@ fn summaries_sql(tx: &Tx, table: &str, condition: &str) -> AssertSqlSafe<String>
     let orders: &str = if tx.is_postgres() {
         let order = as_postgres_json("d.order_json");
         &format!(
-            "SELECT d.id, sent.send_id, target.segment_id, target.recipients_of,
+            "SELECT d.id, sent.send_id, sent.requested_by, target.segment_id, target.recipients_of,
                     CAST(target.segment_id AS uuid) AS segment,
                     target.audience IS NOT NULL AS is_limited,
                     (SELECT string_agg(channel, ',') FROM json_object_keys(sent.messages) AS channel)
                         AS channels
              FROM d
              CROSS JOIN LATERAL json_to_record({order})
-                 AS sent (send_id TEXT, target JSON, messages JSON)
+                 AS sent (send_id TEXT, requested_by TEXT, target JSON, messages JSON)
              CROSS JOIN LATERAL json_to_record(sent.target)
                  AS target (segment_id TEXT, audience TEXT, recipients_of TEXT)"
         )
     } else {
         "SELECT id, order_json ->> '$.send_id' AS send_id,
+                order_json ->> '$.requested_by' AS requested_by,
                 order_json ->> '$.target.segment_id' AS segment_id,
                 order_json ->> '$.target.recipients_of' AS recipients_of,
                 unhex(order_json ->> '$.target.segment_id', '-') AS segment,
@@ -110,12 +153,14 @@ fn summaries_sql(tx: &Tx, table: &str, condition: &str) -> AssertSqlSafe<String>
                     sum(unreachable) AS unreachable, sum(aborted) AS aborted,
                     sum(failed) AS failed, sum(bounced) AS bounced,
                     sum(unknown) AS unknown, sum(not_in_audience) AS not_in_audience,
-                    sum(control_group) AS control_group, sum(unsubscribed) AS unsubscribed,
+                    sum(control_group) AS control_group, sum(too_late) AS too_late,
+                    sum(unsubscribed) AS unsubscribed,
                     sum(capped) AS capped
              FROM dispatch_parts WHERE dispatch_id IN (SELECT id FROM d)
              GROUP BY dispatch_id)
          SELECT d.id, d.workspace_id, d.workspace, d.kind, d.shown_state AS state, d.campaign_id,
-                campaigns.name AS campaign, orders.send_id, orders.segment_id,
+                campaigns.name AS campaign, orders.send_id, orders.requested_by,
+                orders.segment_id,
                 (SELECT segments.name FROM segments
                  WHERE segments.workspace_id = d.workspace_id
                    AND segments.id = orders.segment) AS segment_name,
@@ -124,10 +169,10 @@ fn summaries_sql(tx: &Tx, table: &str, condition: &str) -> AssertSqlSafe<String>
                         WHERE dispatch_id = d.id AND part = 1 AND named IS NOT NULL) AS is_listed,
                 d.request_id, d.note,
                 d.users, CAST(COALESCE(p.walked, 0) AS BIGINT) AS walked,
-                CASE WHEN NOT EXISTS (SELECT 1 FROM dispatch_parts
-                                      WHERE dispatch_id = d.id AND part = 1 AND wave IS NOT NULL)
-                     THEN CAST(COALESCE(p.walked - p.unknown - p.not_in_audience
-                                        - p.control_group, 0) AS BIGINT) END AS matched,
+                CAST(COALESCE(p.walked - p.unknown - p.not_in_audience - p.control_group
+                              - p.too_late, 0) AS BIGINT) AS matched,
+                (SELECT wave FROM dispatch_waves
+                 WHERE dispatch_id = d.id ORDER BY number DESC LIMIT 1) AS wave,
                 d.parts, d.parts_left,
                 CAST(COALESCE(p.sent, 0) AS BIGINT) AS sent,
                 CAST(COALESCE(p.unreachable, 0) AS BIGINT) AS unreachable,
@@ -137,6 +182,7 @@ fn summaries_sql(tx: &Tx, table: &str, condition: &str) -> AssertSqlSafe<String>
                 CAST(COALESCE(p.unknown, 0) AS BIGINT) AS unknown,
                 CAST(COALESCE(p.not_in_audience, 0) AS BIGINT) AS not_in_audience,
                 CAST(COALESCE(p.control_group, 0) AS BIGINT) AS control_group,
+                CAST(COALESCE(p.too_late, 0) AS BIGINT) AS too_late,
                 CAST(COALESCE(p.unsubscribed, 0) AS BIGINT) AS unsubscribed,
                 CAST(COALESCE(p.capped, 0) AS BIGINT) AS capped,
                 d.accepted_at, d.started_at,

@@ -1,11 +1,11 @@
 //! The users of an export.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use uuid::Uuid;
 
 use gateway::workspaces::{Budget, segments};
 use kit::derived_ids;
+use kit::json::ObjectText;
 
 /// The users of an export, as requested; stored as JSON in the job's row. Users who match at the
 /// moment of the plan are in the export, whatever they do later.
@@ -18,7 +18,7 @@ pub enum Audience {
     /// A segment of the workspace, by the segment id of the job.
     Segment,
     /// A connected audience in the request.
-    Connected(Value),
+    Connected(ObjectText),
 }
 
 impl Audience {
@@ -86,9 +86,9 @@ pub const PERMISSIONS: [&str; 2] = [CONTROL_GROUP, SEGMENT];
 
 /// The segment id in the paths of a connected audience's files: the same for the same audience of
 /// a workspace, so that its exports lie together.
-pub fn id_of_connected(workspace: i32, audience: &Value) -> Uuid {
+pub fn id_of_connected(workspace: i32, audience: &ObjectText) -> Uuid {
     let all_users = segments::all_users_id(workspace);
-    derived_ids::v8(&[all_users.as_bytes(), audience.to_string().as_bytes()])
+    derived_ids::v8(&[all_users.as_bytes(), audience.as_str().as_bytes()])
 }
 
 #[cfg(test)]
@@ -97,12 +97,19 @@ mod tests {
 
     use super::*;
 
+    fn connected(json: &str) -> ObjectText {
+        serde_json::from_str(json).unwrap()
+    }
+
     #[test]
     fn audiences_survive_a_round_trip() {
         for (audience, stored) in [
             (Audience::ControlGroup, json!("control_group")),
             (Audience::Segment, json!("segment")),
-            (Audience::Connected(json!({ "AND": [] })), json!({ "connected": { "AND": [] } })),
+            (
+                Audience::Connected(connected(r#"{"AND":[]}"#)),
+                json!({ "connected": { "AND": [] } }),
+            ),
         ] {
             assert_eq!(json!(audience), stored);
             assert_eq!(serde_json::from_value::<Audience>(stored).unwrap(), audience);
@@ -111,7 +118,8 @@ mod tests {
 
     #[test]
     fn the_budget_is_that_of_the_permission() {
-        for audience in [Audience::ControlGroup, Audience::Segment, Audience::Connected(json!({}))]
+        for audience in
+            [Audience::ControlGroup, Audience::Segment, Audience::Connected(connected("{}"))]
         {
             assert_eq!(Budget::from_permission(audience.permission()), Some(audience.budget()));
         }
@@ -119,9 +127,7 @@ mod tests {
 
     #[test]
     fn the_same_audience_has_the_same_folder() {
-        let id = |workspace, text: &str| {
-            id_of_connected(workspace, &serde_json::from_str(text).unwrap())
-        };
+        let id = |workspace, text: &str| id_of_connected(workspace, &connected(text));
         assert_eq!(id(1, r#"{"OR":[{"a":1}]}"#), id(1, r#"{ "OR": [ {"a": 1} ] }"#));
         assert_ne!(id(1, r#"{"OR":[]}"#), id(2, r#"{"OR":[]}"#));
         let stored = "658fdc9e-b523-85f4-90a2-ad00b0259a07";

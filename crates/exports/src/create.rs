@@ -15,6 +15,7 @@ use gateway::ApiError;
 use gateway::app::App;
 use gateway::formats::SuccessText;
 use gateway::idempotency::{ChangeTurn, StoredResponse};
+use gateway::warnings::{Warning, Warnings};
 use gateway::workspaces::{self, Workspace, segments};
 use kit::clock::from_ms;
 use kit::fail_point;
@@ -200,23 +201,24 @@ pub(super) struct Accepted<'a> {
     /// The download URL. Absent if the files go to own storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// Warnings about parts of the request that have no effect.
+    /// Parts of the request that have no effect; at most 20. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 fn created_response(
     app: &App,
     job: &Job,
-    mut warnings: Vec<String>,
+    warnings: Vec<Warning>,
 ) -> Result<StoredResponse, ApiError> {
     let url = job.storage_id.is_none().then(|| download::address(app, &job.object_prefix));
-    warnings.extend(warnings::ignored_format(job.storage_id, job.format));
+    let mut all = Warnings::from(warnings);
+    all.extend(warnings::ignored_format(job.storage_id, job.format).into_iter().collect());
     let body = Accepted {
         message: SuccessText::Success,
         object_prefix: &job.object_prefix,
         url,
-        warnings,
+        warnings: all.into_vec(),
     };
     StoredResponse::json(StatusCode::CREATED, &body)
 }

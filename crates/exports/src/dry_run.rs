@@ -11,7 +11,7 @@ mod test_write;
 
 pub use estimate::{Estimate, Users as EstimatedUsers};
 pub(crate) use segment::sample_users;
-pub use segment::{SegmentSample, sample_segment};
+pub use segment::{SegmentSample, count_segment, sample_segment};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,6 +31,7 @@ use super::{Audience, ExportError, Failure, Format, create, destination, rows, w
 use gateway::ApiError;
 use gateway::formats::SuccessText;
 use gateway::memory::Turns;
+use gateway::warnings::{Warning, Warnings};
 use gateway::workspaces::storage::{self, AZURE, S3, URL};
 use gateway::workspaces::{StorageError, Workspace};
 use kit::clock::from_ms;
@@ -113,7 +114,7 @@ pub struct DryRun {
     pub limit: Option<Limit>,
     /// Parts of the request that have no effect, and conditions under which the export fails.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// Where the files go, and whether a test file could be written there.
@@ -246,7 +247,13 @@ struct Estimates {
     exports_in_progress: i64,
     /// Sampled users whose stored profile is unreadable.
     broken_users: i64,
+    /// Warnings about custom attributes that no sampled user has.
+    unknown_attributes: Vec<Warning>,
 }
+
+/// The parts of a request that warnings name.
+const DESTINATION: &str = "destination";
+const AUDIENCE: &str = "audience";
 
 /// Estimates the export in one snapshot.
 async fn estimate(
@@ -279,6 +286,8 @@ async fn estimate(
         users_per_file,
         now: from_ms(now),
         kept: 0,
+        attributes: warnings::named_attributes(&request.options.fields),
+        is_exact: false,
     };
     let sample: Sample = sample::take(&app.cores, spec, tx, slot).await?;
     let users = estimate::users(&sample, has_condition);
@@ -296,7 +305,20 @@ async fn estimate(
         seconds: estimate::seconds(users.estimated, &speed),
         exports_in_progress,
         broken_users: sample.broken,
+        unknown_attributes: unknown_attributes(&sample),
     })
+}
+
+/// The warnings about custom attributes that no sampled user of the audience has.
+fn unknown_attributes(sample: &Sample) -> Vec<Warning> {
+    let read: i64 = sample.stretches.iter().map(|stretch| stretch.read).sum();
+    let matched: i64 = sample.stretches.iter().map(|stretch| stretch.matched).sum();
+    if matched == 0 {
+        return Vec::new();
+    }
+    let is_all = read >= sample.counts.users;
+    let attributes = sample.unseen_attributes.iter();
+    attributes.map(|name| warnings::unknown_attribute(name, matched, is_all)).collect()
 }
 
 /// The speed of the installation's latest exports.
@@ -333,37 +355,47 @@ impl Request {
     }
 
     /// Why parts of the request have no effect, or why the export may fail.
-    fn warnings(&self, estimates: &Estimates, storage_limits: Vec<String>) -> Vec<String> {
-        let Estimates { users, files, bytes, broken_users, .. } = estimates;
-        let mut all = self.options.warnings.clone();
-        all.extend(warnings::ignored_format(self.storage, self.options.format));
-        all.extend(storage_limits);
+    fn warnings(&self, estimates: &Estimates, storage_limits: Vec<String>) -> Vec<Warning> {
+        let Estimates { users, files, bytes, broken_users, unknown_attributes, .. } = estimates;
+        let mut all = Warnings::default();
+        let mut fails = |field, message| all.push(warnings::export_fails(field, message));
+        // Before the others: a response has a limited number of warnings.
+        for limit in storage_limits {
+            fails(DESTINATION, limit);
+        }
         let (users_limit, bytes_limit) =
             (self.workspace.export_users_limit, self.workspace.export_bytes_limit);
-        let fails = if users.exact { "The export would fail" } else { "The export may fail" };
+        let will_or_may = if users.exact { "The export would fail" } else { "The export may fail" };
         if *files > plan::MAX_FILES as i64 {
             let failure = Failure::too_many_files(plan::MAX_FILES);
-            all.push(format!("{fails}: {}", failure.message));
+            fails("users_per_file", format!("{will_or_may}: {}", failure.message));
         }
         if self.storage.is_none() && users.estimated > users_limit {
             let failure = Failure::too_many_users(&self.audience, users.estimated, users_limit);
-            all.push(format!("{fails}: {}", failure.message));
+            fails(AUDIENCE, format!("{will_or_may}: {}", failure.message));
         }
         if self.storage.is_none() && bytes.estimated > bytes_limit {
-            all.push(format!(
+            let message = format!(
                 "The export may fail: it has about {} bytes, and an export without your own cloud \
                  storage can have at most {bytes_limit}. Request fewer fields, or add S3 or Azure \
                  credentials to the workspace.",
                 bytes.estimated
-            ));
+            );
+            fails("fields_to_export", message);
         }
         if *broken_users > 0 {
-            all.push(format!(
+            let message = format!(
                 "The export would fail: the stored profiles of at least {broken_users} users are \
                  unreadable. A failed export names the users."
-            ));
+            );
+            fails(AUDIENCE, message);
         }
-        all
+        all.extend(self.options.warnings.clone());
+        all.extend(
+            warnings::ignored_format(self.storage, self.options.format).into_iter().collect(),
+        );
+        all.extend(unknown_attributes.clone());
+        all.into_vec()
     }
 }
 

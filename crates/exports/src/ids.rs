@@ -19,12 +19,14 @@ use super::api::TAG;
 use super::plan::window;
 use super::project::Projector;
 use gateway::app::App;
+use gateway::warnings::Warnings;
 use gateway::workspaces::{self, Workspace};
 use gateway::{self, Access, ApiError, Caller, JsonText, Operation, Routes};
 use people::users::activity_rows;
 use people::users::mentions::{self, MentionError};
 use people::users::rows::{self, For, StoredUser};
 use people::users::scan::UserRow;
+use people::users::suppressions::AddressStates;
 use proof::fields::FieldSet;
 use store::{StoreError, Tx};
 
@@ -85,7 +87,7 @@ async fn export(
     body: JsonText,
 ) -> Result<Response, ApiError> {
     let alias = caller.workspace.aliases.service_id.as_deref();
-    let request = read(body.object_in_place(&app)?, alias)?;
+    let (request, warnings) = read(body.object_in_place(&app)?, alias)?;
     // The response takes the memory of the body.
     drop(body);
     let set = request.fields()?;
@@ -105,15 +107,18 @@ async fn export(
         return Err(too_many_users());
     }
     let mut memory = ResponseMemory::reserve(&app, workspace.id)?;
-    let mut records = Records::new(projector(&app, &mut tx, &set, &workspace).await?);
+    let records = Records::new(projector(&app, &mut tx, &set, &workspace).await?);
+    let mut records = records.looking_for(request.attributes());
     let users = (workspace.id, &ids[..]);
-    append_users(&app, &mut tx, users, set.needs_activity(), &mut records, &mut memory).await?;
+    append_users(&app, &mut tx, users, &set, &mut records, &mut memory).await?;
     tx.commit().await?;
     let invalid_user_ids: Vec<Value> =
         given.into_iter().zip(&found).filter(|(_, ids)| ids.is_empty()).map(|(id, _)| id).collect();
     tracing::info!(users = records.users, unknown = invalid_user_ids.len(), "users exported");
     let json = [(header::CONTENT_TYPE, "application/json")];
-    let body = memory.hold(records.finish(invalid_user_ids)?);
+    let mut all = Warnings::from(warnings);
+    all.extend(records.unknown_attributes());
+    let body = memory.hold(records.finish(invalid_user_ids, all.into_vec())?);
     Ok((StatusCode::CREATED, json, body).into_response())
 }
 
@@ -134,12 +139,12 @@ pub(crate) async fn append_users(
     app: &App,
     tx: &mut Tx,
     (workspace, ids): (i32, &[Uuid]),
-    needs_activity: bool,
+    fields: &FieldSet,
     records: &mut Records,
     memory: &mut ResponseMemory,
 ) -> Result<(), ApiError> {
     for ids in ids.chunks(PAGE) {
-        let page = read_users(tx, workspace, ids, needs_activity).await?;
+        let page = read_users(tx, workspace, ids, fields).await?;
         let stored: usize = page.iter().map(ReadUser::bytes).sum();
         let mut append = || page.iter().for_each(|user| records.append(&user.row()));
         if stored > INLINE_BYTES {
@@ -190,13 +195,23 @@ async fn read_users(
     tx: &mut Tx,
     workspace: i32,
     ids: &[Uuid],
-    needs_activity: bool,
+    fields: &FieldSet,
 ) -> Result<Vec<ReadUser>, StoreError> {
-    let users = rows::find_users(tx, workspace, ids, For::Reading).await?;
+    let mut users = rows::find_users(tx, workspace, ids, For::Reading).await?;
+    if fields.needs_addresses() {
+        let documents = users.iter().map(|user| (user.service_id, user.doc.as_str()));
+        let addresses = AddressStates::look_up(tx, workspace, documents).await?;
+        for user in &mut users {
+            let state = addresses.of_user(user.service_id);
+            if let Some(document) = state.and_then(|state| state.applied(&user.doc)) {
+                user.doc = document;
+            }
+        }
+    }
     let mut users: BTreeMap<Uuid, StoredUser> =
         users.into_iter().map(|user| (user.service_id, user)).collect();
     let mut activity: HashMap<Uuid, Vec<u8>> = HashMap::new();
-    if needs_activity {
+    if fields.needs_activity() {
         activity.extend(activity_rows::find_activities(tx, workspace, ids).await?);
     }
     let read =

@@ -252,7 +252,7 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedSegment {
     pub name: String,
-    pub audience: serde_json::Value,
+    pub audience: kit::json::ObjectText,
 }
 
 impl Job {

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::chunk::{self, Chunk};
+use super::chunk::{self, Chunk, Pages};
 use super::members::Collector;
 use super::part_rows;
 use super::plan::Parts;
@@ -21,6 +21,7 @@ use people::audience::Matcher;
 use people::users::activity::Activity;
 use people::users::moment::TransactionSnapshot;
 use people::users::scan::{self, UserRange, UserRow};
+use people::users::suppressions::AddressStates;
 use people::users::{Position, SLICES};
 use store::claims::Claim;
 use store::{StoreError, Tx};
@@ -64,6 +65,7 @@ pub(super) async fn find(
         cores: app.cores.clone(),
         stop: stop.clone(),
         chunk: Chunk::default(),
+        addresses: AddressStates::default(),
         collector: Collector::new(per_part as usize),
         last_member: None,
         parts: Parts::default(),
@@ -90,6 +92,8 @@ struct Finder {
     cores: Cores,
     stop: CancellationToken,
     chunk: Chunk,
+    /// Of the users of the chunk, if the audience depends on them.
+    addresses: AddressStates,
     collector: Collector,
     last_member: Option<Position>,
     parts: Parts,
@@ -111,7 +115,11 @@ impl Finder {
                 youngest: Uuid::max(),
                 activity: self.matcher.needs_activity(),
             };
-            scan::read(&mut tx, &range, &moment, |user| self.take(&user, slice)).await??;
+            if self.matcher.needs_addresses() {
+                self.read_with_addresses(&mut tx, range, slice).await?;
+            } else {
+                scan::read(&mut tx, &range, &moment, |user| self.take(&user, slice)).await??;
+            }
             self.work(slice)?;
             if self.pending.iter().map(|(_, users)| users.len()).sum::<usize>() >= FLUSH_BYTES {
                 self.flush().await?;
@@ -127,6 +135,25 @@ impl Finder {
         }
         self.flush().await?;
         Ok(self.parts)
+    }
+
+    /// Reads users page by page, with what was decided about their addresses.
+    async fn read_with_addresses(
+        &mut self,
+        tx: &mut Tx,
+        range: UserRange<'_>,
+        slice: i16,
+    ) -> Result<(), ExportError> {
+        let mut pages = Pages::new(range);
+        while let Some(page) = pages.next(tx).await? {
+            self.addresses = page.addresses;
+            for user in page.chunk.users() {
+                self.parts.youngest = self.parts.youngest.max(user.service_id);
+            }
+            self.chunk = page.chunk;
+            self.work(slice)?;
+        }
+        Ok(())
     }
 
     fn take(&mut self, user: &UserRow<'_>, slice: i16) -> Result<(), ExportError> {
@@ -149,7 +176,7 @@ impl Finder {
 
     fn decide(&mut self, user: &UserRow<'_>, slice: i16) -> Result<(), ExportError> {
         let service_id = user.service_id;
-        match decide(&self.matcher, user, self.now) {
+        match decide(&self.matcher, user, &self.addresses, self.now) {
             Ok(is_member) => self.add(Position { slice, service_id }, is_member),
             Err(Unreadable::Newer(reason)) => {
                 let detail = format!("the activity of {service_id} ({reason})");
@@ -208,10 +235,16 @@ pub(super) enum Unreadable {
 }
 
 /// Whether a user is in the audience, as of `now`.
-pub(super) fn decide(matcher: &Matcher, user: &UserRow<'_>, now: i64) -> Result<bool, Unreadable> {
-    let recipient = matcher
+pub(super) fn decide(
+    matcher: &Matcher,
+    user: &UserRow<'_>,
+    addresses: &AddressStates,
+    now: i64,
+) -> Result<bool, Unreadable> {
+    let mut recipient = matcher
         .read(user.service_id, user.doc)
         .map_err(|_| Unreadable::Broken("the document is not JSON".into()))?;
+    addresses.apply(&mut recipient, user.doc);
     let activity = user.activity.map(Activity::decode).transpose().map_err(|error| {
         let reason = error.to_string();
         if error.needs_newer_version() {

@@ -27,15 +27,20 @@ use super::{ExportError, Failure, Plan};
 use gateway::app::App;
 use kit::compute::Cores;
 use objects::STREAM_MEMORY_BYTES;
+use people::users::Position;
 use people::users::listed::{self, ListedUsers};
 use people::users::moment::TransactionSnapshot;
 use people::users::scan::{self, UserRange, UserRow};
+use people::users::suppressions::{self, AddressStates};
 use proof::fields::FieldSet;
 use runtime::fairness::{Holder, Reservation};
-use store::StoreError;
+use store::{StoreError, Tx};
 
 /// Initial reservation of a part: enough for 5,000 users of 1.4 KB.
 const FIRST_RESERVATION: usize = 20 << 20;
+
+/// Users that are read together with what was decided about their addresses.
+const USERS_AT_ONCE: i64 = 300;
 
 /// The part to pack.
 #[derive(Clone, Debug)]
@@ -155,6 +160,11 @@ async fn read(app: &App, spec: &PackSpec, mut pipeline: Pipeline) -> Result<Pack
         activity,
     };
     let mut tx = app.store.snapshot().await?;
+    if spec.fields.needs_addresses() && suppressions::has_any(&mut tx, workspace).await? {
+        read_with_addresses(&mut tx, spec, (&range, moment), &mut pipeline).await?;
+        tx.commit().await?;
+        return pipeline.finish();
+    }
     match &*spec.selection {
         Selection::All => {
             scan::read(&mut tx, &range, moment, |user| pipeline.take(&user)).await??;
@@ -175,6 +185,47 @@ async fn read(app: &App, spec: &PackSpec, mut pipeline: Pipeline) -> Result<Pack
     let reading = began.elapsed().saturating_sub(pipeline.working);
     stage("read", reading, pipeline.stored_bytes);
     pipeline.finish()
+}
+
+/// Reads users some at a time, with what was decided about their addresses.
+async fn read_with_addresses(
+    tx: &mut Tx,
+    spec: &PackSpec,
+    (range, moment): (&UserRange<'_>, &TransactionSnapshot),
+    pipeline: &mut Pipeline,
+) -> Result<(), PackError> {
+    let workspace = spec.workspace;
+    if let Selection::Only(ids) = &*spec.selection {
+        for ids in ids.chunks(USERS_AT_ONCE as usize) {
+            let users = ListedUsers { workspace, ids, activity: range.activity };
+            listed::read(tx, &users, moment, |user| pipeline.push(&user)).await??;
+            pipeline.work_with_addresses(tx, workspace).await?;
+        }
+        return Ok(());
+    }
+    let mut filter = match &*spec.selection {
+        Selection::Filter(filter) => Some(filter.begin()),
+        Selection::All | Selection::Only(_) => None,
+    };
+    for mut piece in range.by_slice() {
+        let (slice, up_to) = (piece.after.slice, piece.up_to);
+        loop {
+            let within = (piece.after.service_id, up_to.service_id);
+            let last = scan::nth_within(tx, workspace, slice, within, USERS_AT_ONCE).await?;
+            piece.up_to = last.map_or(up_to, |service_id| Position { slice, service_id });
+            let each = |user: UserRow<'_>| {
+                let passes = filter.as_mut().is_none_or(|filter| filter.passes(&user.service_id));
+                if passes { pipeline.push(&user) } else { Ok(()) }
+            };
+            scan::read(tx, &piece, moment, each).await??;
+            pipeline.work_with_addresses(tx, workspace).await?;
+            if last.is_none() {
+                break;
+            }
+            piece.after = piece.up_to;
+        }
+    }
+    Ok(())
 }
 
 /// Turns users into a file.
@@ -225,6 +276,22 @@ impl Pipeline {
     fn take(&mut self, user: &UserRow<'_>) -> Result<(), PackError> {
         self.chunk.push(user);
         if self.chunk.bytes() >= chunk::BYTES { self.work() } else { Ok(()) }
+    }
+
+    /// Adds a user to the chunk, for [`work_with_addresses`](Self::work_with_addresses).
+    fn push(&mut self, user: &UserRow<'_>) -> Result<(), PackError> {
+        self.chunk.push(user);
+        self.reserve(self.packer.held_bytes() + 3 * self.chunk.bytes())
+    }
+
+    /// Applies what was decided about the addresses of the chunk's users, and works on them.
+    async fn work_with_addresses(&mut self, tx: &mut Tx, workspace: i32) -> Result<(), PackError> {
+        let documents = self.chunk.users().map(|user| (user.service_id, user.doc));
+        let addresses = AddressStates::look_up(tx, workspace, documents).await?;
+        if !addresses.is_empty() {
+            self.chunk = self.chunk.with_addresses(&addresses);
+        }
+        self.work()
     }
 
     /// Projects the chunk, compresses what exceeds the buffer, and writes the data of a large file.

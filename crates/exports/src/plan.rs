@@ -190,10 +190,11 @@ pub(super) async fn scope(
     };
     let matcher = match (audience, &segment) {
         (Audience::Connected(audience), _) => {
-            Some(matcher(people::audience::Audience::read(audience))?)
+            Some(matcher(people::audience::Audience::read(&audience.into()))?)
         }
         (_, Some(segment)) if segment.id != segments::all_users_id(workspace) => {
-            Some(matcher(people::audience::Audience::read_segment(&segment.audience))?)
+            let audience = (&segment.audience).into();
+            Some(matcher(people::audience::Audience::read_segment(&audience))?)
         }
         _ => None,
     };

@@ -165,6 +165,7 @@ impl StoredExport<'_> {
             audience: audience(job, plan),
             fields,
             service_id_name,
+            currency: Some(plan.currency.clone()),
             format: if job.storage_id.is_some() { job.format } else { super::Format::Zip },
             storage,
             requested_at: job.requested_at,

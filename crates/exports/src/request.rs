@@ -6,11 +6,13 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::destination::Destination;
-use super::{Format, audience, warnings};
+use super::{Format, audience};
 use gateway::app::App;
 use gateway::formats::exactly_one;
+use gateway::warnings::{Warning, Warnings};
 use gateway::workspaces::Budget;
 use gateway::{ApiError, fields};
+use kit::json::ObjectText;
 use proof::fields::{CUSTOM_ATTRIBUTES, FieldSet, MAX_BYTES, MAX_NAMES, exportable};
 use runtime::outbound;
 
@@ -67,7 +69,7 @@ pub enum RequestedUsers {
         segment_id: Uuid,
     },
     Audience {
-        conditions: Value,
+        conditions: ObjectText,
         /// The one in the paths of their files.
         segment_id: Uuid,
     },
@@ -171,18 +173,18 @@ pub struct ExportOptions {
     pub destination: Option<String>,
     pub users_per_file: Option<u32>,
     pub callback_endpoint: Option<String>,
-    /// Warnings about unknown fields.
-    pub warnings: Vec<String>,
+    /// Warnings about unknown fields, and about the audience.
+    pub warnings: Vec<Warning>,
 }
 
 impl ExportOptions {
-    /// Reads the fields of a request. Ignores unknown ones with a warning.
+    /// Reads the fields of a request.
     pub fn read(
         body: &Map<String, Value>,
         check_address: impl Fn(&str) -> Result<String, String>,
     ) -> Result<Self, ApiError> {
-        let request: ExportRequest = fields::read(body)?;
-        Self::check(request, body, fields::names::<ExportRequest>(), check_address)
+        let (request, warnings) = fields::read_request::<ExportRequest>(body)?;
+        Self::check(request, warnings, check_address)
     }
 
     /// Reads the fields of a request for a segment or an audience, and whose users it is for.
@@ -191,16 +193,19 @@ impl ExportOptions {
         workspace: i32,
         check_address: impl Fn(&str) -> Result<String, String>,
     ) -> Result<(RequestedUsers, Self), ApiError> {
-        let (target, request) = fields::read_both::<Target, ExportRequest>(body)?;
-        let known = [fields::names::<Target>(), fields::names::<ExportRequest>()].concat();
-        let options = Self::check(request, body, &known, check_address)?;
+        let ((target, request), unknown) =
+            fields::read_request_both::<Target, ExportRequest>(body)?;
+        let mut warnings = Warnings::from(unknown);
+        if let Some(audience) = &target.audience {
+            warnings.extend(audience.warnings("audience"));
+        }
+        let options = Self::check(request, warnings.into_vec(), check_address)?;
         Ok((target.read(workspace)?, options))
     }
 
     fn check(
         request: ExportRequest,
-        body: &Map<String, Value>,
-        known: &[&str],
+        warnings: Vec<Warning>,
         check_address: impl Fn(&str) -> Result<String, String>,
     ) -> Result<Self, ApiError> {
         let address = request.callback_endpoint.filter(|address| !address.is_empty());
@@ -214,7 +219,7 @@ impl ExportOptions {
             users_per_file: request.users_per_file.map(|users| users.0),
             callback_endpoint: callback_endpoint
                 .map_err(|error| ApiError::invalid_field(format!("callback_endpoint: {error}")))?,
-            warnings: warnings::unknown_fields(body, known),
+            warnings,
         })
     }
 }
@@ -343,8 +348,8 @@ mod tests {
         let of_segment = read(json!({ "segment_id": id, "audience": null })).unwrap();
         assert_eq!(of_segment, RequestedUsers::Segment { segment_id: id });
         let of_audience = read(json!({ "audience": audience })).unwrap();
-        let segment_id = audience::id_of_connected(1, &audience);
-        let conditions = audience.clone();
+        let conditions = ObjectText::from(audience.as_object().unwrap());
+        let segment_id = audience::id_of_connected(1, &conditions);
         assert_eq!(of_audience, RequestedUsers::Audience { conditions, segment_id });
         for wrong in [
             json!({}),

@@ -180,7 +180,7 @@ async fn sample(
     let mut tx = app.request_queue.snapshot().await?;
     let mut records = Records::new(projector(&app, &mut tx, &set, workspace).await?);
     let ids = (workspace.id, &service_ids[..]);
-    append_users(&app, &mut tx, ids, set.needs_activity(), &mut records, &mut memory).await?;
+    append_users(&app, &mut tx, ids, &set, &mut records, &mut memory).await?;
     tx.commit().await?;
     tracing::info!(users = records.users, "users of a segment sampled");
     let json = [(header::CONTENT_TYPE, "application/json")];

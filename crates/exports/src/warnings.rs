@@ -1,68 +1,52 @@
 //! Warnings about parts of a request that have no effect.
 
-use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
 use uuid::Uuid;
 
 use super::Format;
-use kit::words::{beginning, nearest};
-
-/// Maximum number of unknown fields that are named.
-const MAX: usize = 20;
-
-/// Characters of a name that are shown.
-const SHOWN: usize = 64;
-
-/// Warnings about unknown fields; `known` are the valid ones.
-pub fn unknown_fields(body: &Map<String, Value>, known: &[&str]) -> Vec<String> {
-    let unknown = || body.keys().map(String::as_str).filter(|name| !known.contains(name));
-    let mut warnings: Vec<String> = unknown()
-        .take(MAX)
-        .map(|name| {
-            let shown = beginning(name, SHOWN);
-            match nearest(name, known.iter().copied()) {
-                Some(nearest_known) => {
-                    format!("{shown}: unknown field, ignored; did you mean {nearest_known}?")
-                }
-                None => format!("{shown}: unknown field, ignored"),
-            }
-        })
-        .collect();
-    let more = unknown().count().saturating_sub(MAX);
-    if more > 0 {
-        warnings.push(format!("{more} more unknown fields, ignored"));
-    }
-    warnings
-}
+use gateway::warnings::{Warning, WarningCode};
+use kit::json;
+use proof::fields::CUSTOM_ATTRIBUTES;
 
 /// The warning about a format without effect.
-pub fn ignored_format(storage: Option<Uuid>, format: Format) -> Option<String> {
+pub fn ignored_format(storage: Option<Uuid>, format: Format) -> Option<Warning> {
     (storage.is_none() && format == Format::Gzip).then(|| {
-        "output_format: ignored, because the export has a download URL, which returns one ZIP"
-            .to_owned()
+        Warning::new("output_format", WarningCode::IgnoredValue)
+            .with_message("the export has a download URL, which returns one ZIP".to_owned())
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
+/// Maximum number of custom attributes that are looked for.
+const MAX_ATTRIBUTES: usize = 20;
 
-    use super::*;
+/// The custom attributes that are requested by their names, to look for in users.
+pub fn named_attributes(fields: &[String]) -> Vec<String> {
+    let name =
+        |field: &String| Some(field.strip_prefix(CUSTOM_ATTRIBUTES)?.strip_prefix('.')?.to_owned());
+    let names: BTreeSet<String> = fields.iter().filter_map(name).collect();
+    names.into_iter().take(MAX_ATTRIBUTES).collect()
+}
 
-    const KNOWN: &[&str] = &["fields_to_export", "output_format"];
+/// Custom attributes as they are written in the documents and records of users, with their names. A
+/// text elsewhere may look the same: then there is no warning.
+pub fn as_in_documents(attributes: Vec<String>) -> Vec<(String, String)> {
+    attributes.into_iter().map(|name| (format!("{}:", json::quoted(&name)), name)).collect()
+}
 
-    #[test]
-    fn names_unknown_fields_up_to_a_bound() {
-        let body = |names: &[String]| names.iter().map(|name| (name.clone(), json!(1))).collect();
-        let warnings =
-            unknown_fields(&body(&["Fields_to_export".into(), "output_format".into()]), KNOWN);
-        assert_eq!(
-            warnings,
-            ["Fields_to_export: unknown field, ignored; did you mean fields_to_export?"]
-        );
-        let many: Vec<String> = (0..25).map(|n| format!("{n}{}", "é".repeat(1_000))).collect();
-        let warnings = unknown_fields(&body(&many), KNOWN);
-        assert_eq!(warnings.len(), MAX + 1);
-        assert_eq!(warnings[MAX], "5 more unknown fields, ignored");
-        assert!(warnings.iter().all(|warning| warning.chars().count() < 100), "{warnings:?}");
+/// The warning about a custom attribute that none of some users has. `users` is how many were
+/// read, and `is_all` whether these are all.
+pub fn unknown_attribute(name: &str, users: i64, is_all: bool) -> Warning {
+    let path = format!("fields_to_export.{CUSTOM_ATTRIBUTES}.{name}");
+    let warning = Warning::new(path, WarningCode::UnknownAttribute);
+    if is_all {
+        warning.with_message("no user of the export has it".to_owned())
+    } else {
+        warning.with_message(format!("none of {users} users of the export has it"))
     }
+}
+
+/// The warning that the export fails, or may fail.
+pub fn export_fails(field: &str, message: String) -> Warning {
+    Warning::new(field, WarningCode::ExportFails).with_message(message)
 }

@@ -82,13 +82,18 @@ impl IntoResponseParts for Recording {
 }
 
 impl Caller {
+    /// The key, as the audit log names it.
+    pub fn actor(&self) -> String {
+        format!("key:{}", self.key_name)
+    }
+
     /// An entry about a change by this caller.
     pub fn entry(&self, change: Change) -> Entry {
         let Change { action, object, mut details } = change;
         details["request_id"] = traces::without_trace(&self.request_id).into();
         Entry {
             workspace_id: Some(self.workspace.id),
-            actor: format!("key:{}", self.key_name),
+            actor: self.actor(),
             action,
             object,
             address: self.address.map(|address| address.to_string()),

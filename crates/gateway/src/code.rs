@@ -16,6 +16,9 @@ pub enum Code {
     MissingField,
     /// A field has a value that is not allowed. A retry does not help.
     InvalidField,
+    /// The request has an unknown field, which may be a misspelt one that selects users. A retry
+    /// does not help.
+    UnknownField,
     /// The request is not valid in its current form; the message says why. A retry does not help.
     InvalidRequest,
     /// The key, the token or the signature is missing, unknown or revoked. A retry does not help.

@@ -11,9 +11,10 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, map};
 
 use super::value::AS_TEXT;
+use super::warnings::{Warning, Warnings, did_you_mean};
 use super::{ApiError, Code};
 use kit::json::{self, JsonFields, MARK};
-use kit::words::about_field;
+use kit::words::{about_field, beginning, distance, nearest};
 
 /// Fields that limit some request of this API or of its family: they select its users, or make it a
 /// dry run. A request that does not read such a field is rejected: if the field were ignored like
@@ -48,6 +49,177 @@ const SELECTORS: [&str; 27] = [
     "user_alias",
     "user_aliases",
 ];
+
+/// Other names that a sender may give to a field that selects users. In requests with effects, they
+/// are rejected as unknown fields.
+const OTHER_SELECTORS: [&str; 32] = [
+    "audience_id",
+    "audiences",
+    "cohort",
+    "cohort_id",
+    "customer_id",
+    "customer_ids",
+    "customers",
+    "exclude",
+    "exclude_users",
+    "external_user_alias",
+    "include_users",
+    "list",
+    "list_id",
+    "list_ids",
+    "lists",
+    "phone_number",
+    "profile_id",
+    "profile_ids",
+    "profiles",
+    "segment",
+    "segment_ids",
+    "segments",
+    "subscribers",
+    "subscription_group_id",
+    "target",
+    "targets",
+    "to",
+    "user",
+    "user_id",
+    "user_ids",
+    "user_list",
+    "users",
+];
+
+/// Fields that select the users of a segment or an audience, unless the request lists users: then
+/// they limit these.
+const SELECTORS_OF_MANY: [&str; 2] = ["custom_audience", "segment_id"];
+
+/// Fields that list users.
+const LISTS_OF_USERS: [&str; 3] = ["external_user_ids", "recipients", "user_aliases"];
+
+/// Fields that requests of the family have, and that select no users. They are ignored even in a
+/// request to everybody.
+const FIELDS_OF_FAMILY: [&str; 5] = [
+    "api_key",
+    "app_group_id",
+    "attachments",
+    "override_frequency_capping",
+    "override_messaging_limits",
+];
+
+/// Characters of an unknown field that an error shows.
+const SHOWN: usize = 64;
+
+/// Parses the fields of a request with effects, as [`read`] does, and returns a warning about each
+/// unknown field. An unknown field is rejected if it [resembles](resembles_selector) one that
+/// selects users, or if the request [selects many](selects_many) users: the sender may have meant
+/// fewer.
+pub fn read_request<'a, T: Deserialize<'a>>(
+    fields: &'a Map<String, Value>,
+) -> Result<(T, Vec<Warning>), ApiError> {
+    let warnings = check_unknown(fields, names::<T>())?;
+    Ok((read(fields)?, warnings))
+}
+
+/// The same for an object whose fields are those of two types.
+pub fn read_request_both<'a, A: Deserialize<'a>, B: Deserialize<'a>>(
+    fields: &'a Map<String, Value>,
+) -> Result<((A, B), Vec<Warning>), ApiError> {
+    let warnings = check_unknown(fields, &[names::<A>(), names::<B>()].concat())?;
+    Ok((read_both(fields)?, warnings))
+}
+
+/// Maximum number of unknown fields of a request: each is compared with those that select users.
+const MAX_UNKNOWN: usize = 500;
+
+/// Checks the fields that a request does not know. [`read`] rejects [`SELECTORS`] among them.
+fn check_unknown(fields: &Map<String, Value>, known: &[&str]) -> Result<Vec<Warning>, ApiError> {
+    let mut warnings = Warnings::default();
+    let reaches_many = selects_many(fields, known);
+    // Null counts as absent.
+    let given = fields.iter().filter(|(_, value)| !value.is_null());
+    let unknown = given.filter(|(name, _)| !known.contains(&name.as_str()) && !is_selector(name));
+    for (count, (name, value)) in unknown.enumerate() {
+        if count == MAX_UNKNOWN {
+            let text = format!("at most {MAX_UNKNOWN} unknown fields are accepted");
+            return Err(ApiError::Field(Code::UnknownField, text));
+        }
+        let is_of_family = FIELDS_OF_FAMILY.contains(&name.as_str());
+        // With an empty array, the sender may have meant to reach nobody.
+        let may_limit = reaches_many && !is_of_family;
+        if may_limit || (is_value_set(value) && resembles_selector(name, known)) {
+            return Err(ApiError::Field(Code::UnknownField, unknown_field(name, known)));
+        }
+        warnings.push(Warning::unknown_field(name, known));
+    }
+    Ok(warnings.into_vec())
+}
+
+fn unknown_field(name: &str, known: &[&str]) -> String {
+    let shown = beginning(name, SHOWN);
+    match nearest_known(name, known) {
+        Some(known) => format!("{shown}: unknown field; {}", did_you_mean(known)),
+        None => format!("{shown}: unknown field; this request reads {}", known.join(", ")),
+    }
+}
+
+/// The known field that is nearest to an unknown one, whatever separates their words.
+fn nearest_known<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    let letters = letters(name);
+    let same = known.iter().copied().find(|known| self::letters(known) == letters);
+    same.or_else(|| nearest(name, known.iter().copied()))
+}
+
+/// Whether a request selects all users, or those of a segment or an audience.
+fn selects_many(fields: &Map<String, Value>, known: &[&str]) -> bool {
+    let has = |names: &[&str]| {
+        names.iter().any(|name| known.contains(name) && fields.get(*name).is_some_and(is_value_set))
+    };
+    fields.get("broadcast") == Some(&Value::Bool(true))
+        || (has(&SELECTORS_OF_MANY) && !has(&LISTS_OF_USERS))
+}
+
+/// Whether an unknown field may be a misspelt one that selects users: it has the letters of such a
+/// field, or differs from them in one letter, or in two if the name is long enough for that to be
+/// no accident. Case and separators do not count.
+fn resembles_selector(name: &str, known: &[&str]) -> bool {
+    const LONGEST: usize = 40;
+    let name = letters(name);
+    if name.is_empty() || name.len() > LONGEST || is_field_of_family(&name) {
+        return false;
+    }
+    let resembles = |selector: &str, max_distance: fn(usize) -> usize| {
+        let selector = letters(selector);
+        let max_distance = max_distance(name.len().min(selector.len()));
+        name.len().abs_diff(selector.len()) <= max_distance
+            && distance(&name, &selector) <= max_distance
+    };
+    let is_read = |selector: &str| known.contains(&selector);
+    SELECTORS.iter().chain(&["broadcast"]).any(|selector| {
+        let max_distance = if is_read(selector) { DISTANCE_OF_READ } else { DISTANCE };
+        resembles(selector, max_distance)
+    }) || OTHER_SELECTORS.iter().any(|selector| resembles(selector, DISTANCE_OF_OTHER))
+}
+
+/// In how many letters a name of this length may differ from a field that selects users: one that
+/// the request reads, one that another request reads, and another name for such a field.
+const DISTANCE_OF_READ: fn(usize) -> usize = |length| match length {
+    5.. => 2,
+    4 => 1,
+    _ => 0,
+};
+const DISTANCE: fn(usize) -> usize = |length| match length {
+    7.. => 2,
+    4..=6 => 1,
+    _ => 0,
+};
+const DISTANCE_OF_OTHER: fn(usize) -> usize = |length| usize::from(length >= 5);
+
+fn is_field_of_family(letters: &str) -> bool {
+    FIELDS_OF_FAMILY.iter().any(|field| self::letters(field) == letters)
+}
+
+/// A name without case and separators.
+fn letters(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
 
 /// Parses the fields of a request's object. Ignores unknown fields except [`SELECTORS`], and treats
 /// null as absent.
@@ -85,6 +257,10 @@ pub fn is_selector(name: &str) -> bool {
 /// no dry run.
 fn is_set(value: &RawValue) -> bool {
     !matches!(&*json::compacted(value.get()), "null" | "[]" | "false")
+}
+
+fn is_value_set(value: &Value) -> bool {
+    to_raw_value(value).is_ok_and(|value| is_set(&value))
 }
 
 /// The value of such a field, for a type that is read without [`read`]: it must not be set.
@@ -261,7 +437,6 @@ impl Unknown {
     /// Checks the fields of a type with these names.
     fn check(self, fields: &Map<String, Value>, names: &[&str]) -> Read<()> {
         let Self::Selectors(others) = self else { return Ok(()) };
-        let is_value_set = |value: &Value| to_raw_value(value).is_ok_and(|value| is_set(&value));
         let is_known = |name: &str| names.contains(&name) || others.contains(&name);
         let selector = SELECTORS
             .into_iter()

@@ -51,6 +51,7 @@ mod request;
 pub mod scim;
 mod serve;
 mod value;
+pub mod warnings;
 pub mod workspaces;
 
 use std::net::IpAddr;

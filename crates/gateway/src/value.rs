@@ -25,6 +25,10 @@ const WITH_TEXT: [&str; 5] = [
     "trigger_properties",
 ];
 
+/// Fields of a request with conditions on users, which compare numbers to the last digit. They are
+/// read into a tree later, so their values are counted.
+const CONDITIONS: [&str; 2] = ["audience", "custom_audience"];
+
 /// Fields whose objects are recipients.
 const RECIPIENTS: [&str; 2] = ["recipients", "recipient"];
 
@@ -60,7 +64,16 @@ enum Section {
     Recipient,
     /// An object that is held as its text. Its values are checked, but neither held nor counted.
     Text,
+    /// The same, but its values are counted.
+    Conditions,
     Other,
+}
+
+impl Section {
+    /// Whether only the text of its values is held.
+    fn is_text(self) -> bool {
+        matches!(self, Self::Text | Self::Conditions)
+    }
 }
 
 /// Any value.
@@ -82,21 +95,30 @@ impl Object<'_> {
     fn value<'de, A: MapAccess<'de>>(&self, name: &str, fields: &mut A) -> Result<Value, A::Error> {
         let section = match self.section {
             Section::Request if RECIPIENTS.contains(&name) => Section::Recipient,
-            Section::Text => Section::Text,
+            Section::Text | Section::Conditions => self.section,
             _ => Section::Other,
         };
         let any = Any { remaining: self.remaining, section };
-        let can_have_text = matches!(self.section, Section::Request | Section::Recipient);
-        if can_have_text && WITH_TEXT.contains(&name) {
-            fields.next_value_seed(AsText(any))
-        } else {
-            fields.next_value_seed(any)
+        let as_text = match self.section {
+            Section::Request if CONDITIONS.contains(&name) => Some(Section::Conditions),
+            Section::Request | Section::Recipient if WITH_TEXT.contains(&name) => {
+                Some(Section::Text)
+            }
+            _ => None,
+        };
+        match as_text {
+            Some(section) => fields.next_value_seed(AsText { section, other: any }),
+            None => fields.next_value_seed(any),
         }
     }
 }
 
 /// A value that is held as its text if it is an object.
-struct AsText<'a>(Any<'a>);
+struct AsText<'a> {
+    section: Section,
+    /// Reads another value.
+    other: Any<'a>,
+}
 
 impl<'de> DeserializeSeed<'de> for AsText<'_> {
     type Value = Value;
@@ -104,7 +126,8 @@ impl<'de> DeserializeSeed<'de> for AsText<'_> {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         let json = <&RawValue>::deserialize(deserializer)?.get();
         let is_object = json.starts_with('{');
-        let any = if is_object { Any { section: Section::Text, ..self.0 } } else { self.0 };
+        let Self { section, other } = self;
+        let any = if is_object { Any { section, ..other } } else { other };
         let value = any.deserialize(&mut serde_json::Deserializer::from_str(json));
         let value = value.map_err(|error| {
             let text = error.to_string();
@@ -173,7 +196,7 @@ impl<'de> Visitor<'de> for Any<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
         let mut array = Vec::new();
         while let Some(element) = elements.next_element_seed(self)? {
-            if self.section != Section::Text {
+            if !self.section.is_text() {
                 array.push(element);
             }
         }
@@ -201,7 +224,7 @@ impl<'de> Visitor<'de> for Object<'_> {
                 return Err(A::Error::custom(format_args!("has a field named {name}")));
             }
             let value = self.value(&name, &mut fields)?;
-            if self.section == Section::Text {
+            if self.section.is_text() {
                 continue;
             }
             match object.entry(name) {
@@ -261,6 +284,23 @@ mod tests {
         assert_eq!(body["recipients"][1]["canvas_entry_properties"], json!({ AS_TEXT: numbers }));
         let other = format!(r#"{{"messages":{{"trigger_properties":{numbers}}}}}"#);
         assert!(object(&other).is_err());
+    }
+
+    #[test]
+    fn conditions_are_held_as_their_text_and_counted() {
+        let text = r#"{"audience":{ "z":18446744073709551617 },"custom_audience":[1.10],
+            "messages":{"audience":{"a":1}}}"#;
+        let expected = json!({
+            "audience": { AS_TEXT: r#"{"z":18446744073709551617}"# },
+            "custom_audience": [1.1],
+            "messages": { "audience": { "a": 1 } },
+        });
+        assert_eq!(Value::Object(object(text).unwrap()), expected);
+        let many = format!(r#"{{"audience":{{"AND":[{}]}}}}"#, vec!["1"; MAX_VALUES].join(","));
+        let error = object(&many).unwrap_err();
+        assert!(error.to_string().starts_with("has more than 30000 values"), "{error}");
+        let repeated = object(r#"{"audience":{"AND":[{"a":1,"a":2}]}}"#).unwrap_err();
+        assert!(repeated.to_string().contains("duplicate field"), "{repeated}");
     }
 
     #[test]

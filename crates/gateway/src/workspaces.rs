@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use crate::workspaces::rules::{FieldAlias, Id, Name, checked, optional};
 use crate::workspaces::settings::CappingRule;
+use kit::json::ObjectText;
 use kit::retry::Retry;
 use store::{StoreError, Tx, text_enum};
 
@@ -83,6 +84,11 @@ impl Workspace {
         let (budget, budgets) = Budget::before_body(permission)?;
         let [first, second] = budgets.map(|budget| self.rate_limit(budget));
         Some((budget, Limit::combine(first, second)))
+    }
+
+    /// Whether purchases in a currency add to the revenue.
+    pub fn has_rate(&self, currency: &str) -> bool {
+        currency == self.currency || self.exchange_rates.contains_key(currency)
     }
 
     /// The current destination of exports: Azure if it is the default destination, otherwise S3,
@@ -156,7 +162,7 @@ pub struct Segment {
     /// The users of the segment, as a connected audience.
     #[serde(deserialize_with = "rules::verbatim")]
     #[schemars(with = "Map<String, Value>")]
-    pub audience: Value,
+    pub audience: ObjectText,
 }
 
 /// The JSON of values that can always be written: texts, numbers, lists and maps of them.

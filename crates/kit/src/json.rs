@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 pub use self::canonical::canonical;
-pub use self::numbers::{as_whole_number, compare_numbers, whole_number};
+pub use self::numbers::{as_whole_number, compare_numbers, usual_spelling, whole_number};
 pub use self::repeats::{
     duplicate_name, duplicate_name_outside, keep_last_duplicates, keep_last_nested_duplicates,
 };

@@ -6,6 +6,7 @@
 //! | [`compute`] | the processors that all work of a process shares |
 //! | [`derived_ids`] | UUIDs that are derived from content |
 //! | [`errors`] | the causes of an error |
+//! | [`html`] | HTML as plain text |
 //! | [`faults`] | places where a test can end or stop the process |
 //! | [`json`] | JSON as text: compact, bounded, without duplicate fields |
 //! | [`log_limit`] | limits log lines that an outage would repeat |
@@ -28,7 +29,9 @@ pub mod compute;
 pub mod derived_ids;
 pub mod errors;
 pub mod faults;
+pub mod html;
 pub mod json;
+pub mod lists;
 pub mod log_limit;
 pub mod money;
 pub mod names;

@@ -3,7 +3,7 @@
 /// An enum and the names of its values, each written once: [`ALL`](Self::ALL) values in their
 /// order, [`name`](Self::name) and [`from_name`](Self::from_name).
 ///
-/// ```
+/// ```text
 /// kit::named! {
 ///     /// How an answer is written.
 ///     #[derive(Hash)]
@@ -47,4 +47,23 @@ macro_rules! named {
             }
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    crate::named! {
+        /// How an answer is written.
+        #[derive(Hash)]
+        pub enum Form {
+            Text = "text",
+            Json = "json",
+        }
+    }
+
+    #[test]
+    fn values_have_their_names() {
+        assert_eq!(Form::ALL.map(Form::name), ["text", "json"]);
+        assert_eq!(Form::from_name("json"), Some(Form::Json));
+        assert_eq!(Form::from_name("yaml"), None);
+    }
 }

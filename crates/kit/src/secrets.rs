@@ -110,7 +110,8 @@ fn mac(key: &[u8; 32], purpose: &str, parts: &[&[u8]]) -> Hmac<Sha256> {
     mac
 }
 
-fn keyed_hash(key: &[u8; 32], purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
+/// A keyed hash of `parts` for one `purpose`.
+pub fn keyed_hash(key: &[u8; 32], purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
     mac(key, purpose, parts).finalize().into_bytes().into()
 }
 

@@ -68,18 +68,19 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     }
     let name = name.to_lowercase();
     let max_distance = name.chars().count().max(3) / 3;
-    let distance = |known: &str| {
+    let distance_to = |known: &str| {
         let known = known.to_lowercase();
         // A matching beginning counts as one wrong letter.
-        if name.len() > 2 && known.starts_with(&name) {
-            1
-        } else {
-            strsim::osa_distance(&name, &known)
-        }
+        if name.len() > 2 && known.starts_with(&name) { 1 } else { distance(&name, &known) }
     };
-    let distances = known.into_iter().map(|known| (distance(known), known));
+    let distances = known.into_iter().map(|known| (distance_to(known), known));
     let candidates = distances.filter(|(distance, _)| *distance <= max_distance);
     candidates.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
+}
+
+/// How many letters differ between two names; neighbours that are swapped count as one.
+pub fn distance(name: &str, other: &str) -> usize {
+    strsim::osa_distance(name, other)
 }
 
 /// An error's text after the path of its field: `currency is required`, but `price: too large`.

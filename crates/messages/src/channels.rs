@@ -7,7 +7,7 @@
 //! | [`providers`] | push, SMS, WhatsApp and live activities to a provider over HTTP |
 //! | [`cards`] | content cards: rows that an app reads |
 //!
-//! `http` derives the outcome of a message from a response, and `write_batcher` stores many cards
+//! `http` derives the outcome of a message from a response, and [`store::write_batcher`] stores many cards
 //! in one transaction.
 
 pub mod cards;
@@ -15,7 +15,6 @@ pub mod email;
 mod http;
 pub mod providers;
 pub mod webhook;
-mod write_batcher;
 
 use std::time::Instant;
 
@@ -63,6 +62,22 @@ pub async fn reserve(
         tracing::debug!("message deferred: no free connection to the relay");
         count(channel, began, outcome);
     })
+}
+
+/// Why a message has no destination, although its user has an address: the address is unusable, or
+/// no device or subscription fits the message.
+pub async fn unreachable(app: &App, message: Outgoing<'_>) -> Option<String> {
+    match message.id.channel {
+        Channel::Email => email::recipient(&message).err(),
+        Channel::Webhook | Channel::ContentCard => None,
+        Channel::ApplePush
+        | Channel::AndroidPush
+        | Channel::KindlePush
+        | Channel::WebPush
+        | Channel::Sms
+        | Channel::WhatsApp
+        | Channel::LiveActivity => providers::unreachable(app, &message).await,
+    }
 }
 
 /// Sends one message. Every result is an outcome: nothing is retried here. Each channel limits its

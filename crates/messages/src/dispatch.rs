@@ -26,10 +26,11 @@
 //! | `intake`, `plan`, `part` | the three kinds of work: orders of the log, plans, parts |
 //! | `job`, `batch`, `named`, `past`, `left_out`, `capping` | which users of a part get which messages |
 //! | `send`, `starts`, `guard`, `waiting_users`, `settle`, `failure_log` | the attempts at messages, and their outcomes |
+//! | `kept` | what a dispatch keeps of the workspace file from its beginning |
 //! | `explain` | why a user got no message |
 //! | `ending`, `report`, [`sweep`] | the end of a dispatch, later reports about its messages, its deletion |
 //! | `rows`, `part_rows`, `message_rows`, `uncertain_rows` | the SQL of dispatches, parts and messages; of messages that may have been sent |
-//! | `past_rows`, `report_rows`, `console_rows` | the SQL of recipients of earlier dispatches, of reports and statistics, of the developer console |
+//! | `past_rows`, `report_rows`, `console_rows`, `kept_rows` | the SQL of recipients of earlier dispatches, of reports and statistics, of the developer console, of kept content blocks |
 //! | [`state`], `error`, `telemetry` | states and counts, errors, metrics |
 //!
 //! Start with [`begin`], then `part`.
@@ -44,6 +45,8 @@ mod failure_log;
 mod guard;
 mod intake;
 mod job;
+mod kept;
+mod kept_rows;
 mod left_out;
 mod message_rows;
 mod named;
@@ -71,6 +74,7 @@ use rand::RngExt as _;
 use uuid::Uuid;
 
 use self::failure_log::FailureLog;
+use self::kept::Kept;
 use super::order::{Order, Wave};
 use crate::app::App;
 use runtime::fairness::{SLOT_BYTES, SharedMemory};
@@ -81,8 +85,10 @@ use store::{StoreError, Tx};
 pub use crate::message_outcome::{MessageOutcome, OutcomeFilter};
 pub use ending::cancel;
 pub use error::DispatchError;
-pub use explain::{Explanation, WhyNot, explain};
+pub use explain::{Explanation, Unsent, WhyNot, explain, explain_unsent};
 pub use intake::OrderHandler;
+pub use kept::included_blocks;
+pub use kept_rows::{RunningDispatch, running};
 pub use left_out::LeftOut;
 pub use message_rows::erase_user;
 pub use part::{give_up as give_up_part, run as run_part};
@@ -90,7 +96,7 @@ pub use part_rows::{SUMMED_COUNTS, count_in_flight, wait_for_batches};
 pub use past_rows::{count_users as count_recipients, order_field, outcome_condition};
 pub use plan::{give_up as give_up_plan, plan};
 pub use report::{Report, store_reports};
-pub use report_rows::{Receipt, receipts, sent_at};
+pub use report_rows::{Receipt, add_statistics, receipts, sent_at};
 pub use rows::shown_state;
 pub use state::State;
 pub use uncertain_rows::MAY_HAVE_BEEN_SENT;
@@ -119,7 +125,13 @@ impl Engine {
 
 /// Turns an order into a dispatch, in the caller's transaction. Repeats have no effect.
 pub async fn begin(tx: &mut Tx, order: &Order) -> Result<(), StoreError> {
-    if rows::insert(tx, order, true).await? {
+    let kept = Kept::begin(tx, order).await?;
+    begin_with(tx, order, &kept).await
+}
+
+/// The same with what the dispatch keeps.
+async fn begin_with(tx: &mut Tx, order: &Order, kept: &Kept) -> Result<(), StoreError> {
+    if rows::insert(tx, order, Some(kept), true).await? {
         add(tx, order, None).await?;
     }
     Ok(())
@@ -127,7 +139,7 @@ pub async fn begin(tx: &mut Tx, order: &Order) -> Result<(), StoreError> {
 
 /// Turns an order into a dispatch that has failed for this reason. Repeats have no effect.
 async fn refuse(tx: &mut Tx, order: &Order, reason: &str) -> Result<(), StoreError> {
-    if rows::insert(tx, order, true).await? {
+    if rows::insert(tx, order, None, true).await? {
         // The part records that the send is for listed users. Ending it withdraws its claim.
         add(tx, order, None).await?;
         ending::end_early(tx, order.dispatch_id, State::Failed, Some(reason)).await?;
@@ -144,10 +156,15 @@ pub async fn add_wave(
     wave: Wave,
 ) -> Result<(), StoreError> {
     debug_assert_eq!(dispatch_id, order.dispatch_id);
-    rows::insert(tx, order, false).await?;
+    if !rows::exists(tx, dispatch_id).await? {
+        let kept = Kept::begin(tx, order).await?;
+        rows::insert(tx, order, Some(&kept), false).await?;
+    }
     if !rows::lock_open(tx, dispatch_id).await? {
         return Ok(());
     }
+    let sent_before_ms = rows::last_wave_at(tx, dispatch_id).await?;
+    let wave = Wave { sent_before_ms, ..wave };
     if rows::insert_wave(tx, dispatch_id, Some(&wave)).await? {
         add(tx, order, Some(&wave)).await?;
     }

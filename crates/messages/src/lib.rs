@@ -17,7 +17,6 @@
 //! | [`external`] | data that templates request: catalog items, responses of servers |
 //! | [`outgoing`], [`channels`] | one message to one user; each channel that sends it |
 //! | [`unsubscribe_token`] | the token in unsubscribe URLs |
-//! | [`live_activity`] | the separate request for live activities |
 //!
 //! Each user gets at most one message of a dispatch by each channel. Its row is stored before it is
 //! sent, with an id that is the same in each attempt ([`MessageId`]), so that receivers can
@@ -30,7 +29,6 @@ pub mod channels;
 pub mod content;
 pub mod dispatch;
 pub mod external;
-pub mod live_activity;
 mod message_outcome;
 pub mod order;
 pub mod outgoing;

@@ -43,6 +43,10 @@ pub struct Order {
     pub trigger_properties: Option<TreeObject>,
     /// Milliseconds since the epoch.
     pub accepted_at: i64,
+    /// Who asked for it, as in the audit log, such as `key:app`. None for a purchase that starts a
+    /// campaign, and for orders of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_by: Option<String>,
     /// In the log, this is a header.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(skip)]
@@ -112,7 +116,7 @@ pub struct Target {
     pub segment_id: Option<Uuid>,
     /// A connected audience, as JSON.
     #[schemars(with = "Option<Map<String, Value>>")]
-    pub audience: Option<Value>,
+    pub audience: Option<ObjectText>,
     /// Only the recipients of an earlier dispatch. Without other fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
@@ -197,6 +201,10 @@ pub struct Wave {
     /// wave, and in those that version 0.2.0 stored.
     #[serde(default)]
     pub previous_ms: Option<i64>,
+    /// The time of the last wave that was sent: users between it and `after_ms` are too late, and
+    /// count in this wave. Set when the wave is added to its dispatch.
+    #[serde(default)]
+    pub sent_before_ms: Option<i64>,
     pub timing: Timing,
     /// The local time, in milliseconds since the epoch as if it were in UTC.
     pub time: i64,

@@ -9,6 +9,7 @@ use super::content::Rendered;
 use gateway::workspaces::Channel;
 use gateway::workspaces::settings::Settings;
 use people::users::Recipient;
+use people::users::suppressions::Hash;
 
 /// Identifies a message: the same for each attempt, so that the receiver can recognize a repeat. A
 /// dispatch sends a user at most one message by a channel.
@@ -46,6 +47,8 @@ pub struct Outgoing<'a> {
     pub id: MessageId,
     pub recipient: &'a Recipient,
     pub rendered: &'a Rendered,
+    /// The hash of the user's email address, for the link to unsubscribe.
+    pub address: Option<Hash>,
     /// Whether it is sent regardless of subscriptions, and without a link to unsubscribe.
     pub is_transactional: bool,
     pub campaign_id: Option<Uuid>,

@@ -5,7 +5,6 @@ use std::cell::OnceCell;
 
 use serde_json::{Map, Value};
 use template::{Answer, Data, MemberNames, Names, Object, Request, View};
-use uuid::Uuid;
 
 use super::external::Answers;
 use super::unsubscribe_token;
@@ -167,6 +166,8 @@ pub struct Scope<'a> {
     /// `{{campaign.${name}}}`, `{{canvas.${name}}}`
     pub origin: Option<&'a Origin>,
     pub unsubscribe: Option<Unsubscribe<'a>>,
+    /// Set in previews, whose address to unsubscribe does nothing.
+    pub preview: Option<&'a App>,
     /// Responses to the templates' requests; without them, requests return nothing.
     pub answers: Option<&'a Answers>,
     /// The current time, in milliseconds since the epoch.
@@ -187,8 +188,7 @@ pub struct Origin {
 #[derive(Clone, Copy)]
 pub struct Unsubscribe<'a> {
     pub app: &'a App,
-    pub workspace_id: i32,
-    pub service_id: Uuid,
+    pub recipient: unsubscribe_token::Recipient,
 }
 
 impl<'a> Scope<'a> {
@@ -202,6 +202,7 @@ impl<'a> Scope<'a> {
             canvas_entry_properties: None,
             origin: None,
             unsubscribe: None,
+            preview: None,
             answers: None,
             now,
         }
@@ -238,11 +239,14 @@ impl Data for MessageData<'_> {
                 last_used_app(profile).and_then(|app| app.get("version")).into()
             }
             "set_user_to_unsubscribed_url" | "unsubscribe_url" => {
-                let Some(Unsubscribe { app, workspace_id, service_id }) = self.scope.unsubscribe
-                else {
+                if let Some(app) = self.scope.preview {
+                    let url = || unsubscribe_token::preview_url(app);
+                    return View::Text(self.unsubscribe_url.get_or_init(url));
+                }
+                let Some(Unsubscribe { app, recipient }) = self.scope.unsubscribe else {
                     return View::Nothing;
                 };
-                let url = || unsubscribe_token::url(app, workspace_id, service_id);
+                let url = || unsubscribe_token::url(app, &recipient);
                 View::Text(self.unsubscribe_url.get_or_init(url))
             }
             name => match ALIASES.iter().find(|(alias, _)| *alias == name) {
@@ -341,6 +345,8 @@ fn objects<'p>(profile: &'p Members, field: &str) -> impl Iterator<Item = &'p Me
 mod tests {
     use serde_json::json;
     use template::Template;
+
+    use uuid::Uuid;
 
     use super::*;
     use people::users::Recipient;

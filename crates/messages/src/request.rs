@@ -19,6 +19,7 @@ use crate::when::ScheduleObject;
 use content::campaigns::{ApiCampaign, ApiCampaigns};
 use gateway::formats::{Identifier, List, UserAlias, exactly_one};
 use gateway::idempotency::Received;
+use gateway::warnings::{Warning, Warnings};
 use gateway::workspaces::settings::Settings;
 use gateway::workspaces::{Budget, Channel, email_templates, template_rows};
 use gateway::{ApiError, fields};
@@ -214,6 +215,8 @@ pub struct CheckedSend {
     pub send_id: Option<String>,
     /// The errors of message objects that are not sent.
     pub problems: Vec<MessageProblem>,
+    /// Fields that have no effect.
+    pub warnings: Vec<Warning>,
     campaign_id: Option<Uuid>,
     target: Target,
     messages: Map<String, Value>,
@@ -230,10 +233,17 @@ impl SendRequest {
         settings: &Settings,
         campaigns: &ApiCampaigns,
     ) -> Result<CheckedSend, ApiError> {
-        let (to, to_send) = fields::read_both::<To, ToSend>(body)?;
+        let ((to, to_send), warnings) = fields::read_request_both::<To, ToSend>(body)?;
         let messages = to_send.messages.map(|Messages(messages)| messages);
         let ignores_capping = to_send.override_frequency_capping.unwrap_or_default();
-        to.checked(messages.as_ref(), MessageSource::Send, ignores_capping, settings, campaigns)
+        let checked = to.checked(
+            messages.as_ref(),
+            MessageSource::Send,
+            ignores_capping,
+            settings,
+            campaigns,
+        )?;
+        Ok(checked.with_unknown_fields(warnings))
     }
 }
 
@@ -246,13 +256,13 @@ impl ScheduleMessagesRequest {
         settings: &Settings,
         campaigns: &ApiCampaigns,
     ) -> Result<(When, CheckedSend), ApiError> {
-        let (to, to_schedule) = fields::read_both::<To, ToSchedule>(body)?;
+        let ((to, to_schedule), warnings) = fields::read_request_both::<To, ToSchedule>(body)?;
         let messages = to_schedule.messages.map(|Messages(messages)| messages);
         let messages = messages.as_ref().or(declared);
         let ignores_capping = to_schedule.override_messaging_limits.unwrap_or_default();
         let checked =
             to.checked(messages, MessageSource::Schedule, ignores_capping, settings, campaigns)?;
-        Ok((to_schedule.schedule, checked))
+        Ok((to_schedule.schedule, checked.with_unknown_fields(warnings)))
     }
 }
 
@@ -329,10 +339,12 @@ impl To {
         if let Some((_, campaign)) = campaign {
             check_variations(&messages, campaign)?;
         }
+        let warnings = audience_warnings(self.audience.as_ref());
         let audience = self.audience.map(|audience| audience.to_json());
         Ok(CheckedSend {
             send_id: self.send_id.map(|SendId(id)| id),
             problems,
+            warnings,
             campaign_id: campaign.map(|(id, _)| id),
             target: Target { users, segment_id, audience, recipients_of: None },
             messages,
@@ -426,7 +438,7 @@ fn users(
 }
 
 /// The segment of a request. A value that is not a UUID counts as unknown.
-pub(super) fn segment(id: Option<&str>, settings: &Settings) -> Result<Option<Uuid>, ApiError> {
+pub fn segment(id: Option<&str>, settings: &Settings) -> Result<Option<Uuid>, ApiError> {
     let Some(id) = id else { return Ok(None) };
     let id = Uuid::try_parse(id).ok().filter(|id| settings.segments.contains(id));
     id.map(Some).ok_or_else(|| ApiError::invalid_field(UNKNOWN_SEGMENT))
@@ -463,7 +475,18 @@ fn check_variations(messages: &Members, campaign: &ApiCampaign) -> Result<(), Ap
     Err(rejected(message, &[MessageProblem { text, path }]))
 }
 
+/// The warnings about the `audience` of a request.
+fn audience_warnings(audience: Option<&Audience>) -> Vec<Warning> {
+    audience.map_or_else(Vec::new, |audience| audience.warnings("audience"))
+}
+
 impl CheckedSend {
+    fn with_unknown_fields(self, warnings: Vec<Warning>) -> Self {
+        let mut all = Warnings::from(warnings);
+        all.extend(self.warnings);
+        Self { warnings: all.into_vec(), ..self }
+    }
+
     /// The order of an accepted request.
     pub fn order(
         &self,
@@ -485,6 +508,7 @@ impl CheckedSend {
             canvas_entry_properties: None,
             trigger_properties: self.trigger_properties.clone(),
             accepted_at: received.at,
+            requested_by: None,
             request_id: request_id.to_owned(),
         }
     }

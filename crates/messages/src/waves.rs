@@ -84,19 +84,38 @@ pub fn due(
     when.in_zone(zone)
 }
 
+/// How a user relates to a wave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Membership {
+    /// The wave is sent to the user.
+    Included,
+    /// The user's moment is one of those that were missed since the last wave that was sent.
+    TooLate,
+    /// The user belongs to another wave.
+    OtherWave,
+}
+
 /// Whether a user is in a wave.
-pub fn is_in(
+pub fn membership(
     wave: &Wave,
     user: &Recipient,
     activity: Option<&Activity<'_>>,
     workspace_zone: &TimeZone,
-) -> bool {
+) -> Membership {
     let when = When { timing: wave.timing, time: wave.time };
     let due = due(when, wave.made_at, user, activity, workspace_zone);
+    if due <= wave.after_ms {
+        let is_counted = wave.sent_before_ms.is_some_and(|sent| due <= sent);
+        return if is_counted { Membership::OtherWave } else { Membership::TooLate };
+    }
     let was_included =
         wave.previous_ms.is_some_and(|previous| due <= previous && !has_moved(user, previous));
     // The last wave also includes users whose moment is later in another version of the time zones.
-    due > wave.after_ms && !was_included && (due <= wave.at_ms || wave.is_last)
+    if !was_included && (due <= wave.at_ms || wave.is_last) {
+        Membership::Included
+    } else {
+        Membership::OtherWave
+    }
 }
 
 /// Whether a wave at a moment may have read a user with another time zone than the present one.
@@ -213,6 +232,7 @@ fn step_through(
         at_ms: *at_ms,
         after_ms: progress.missed.unwrap_or(i64::MIN),
         previous_ms: reached,
+        sent_before_ms: None,
         timing: when.timing,
         time: when.time,
         made_at,

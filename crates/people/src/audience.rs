@@ -13,6 +13,7 @@ mod read;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod warnings;
 mod write;
 
 use std::fmt;

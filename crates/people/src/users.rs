@@ -21,7 +21,7 @@
 //! | [`find`], [`mentions`], [`selector`] | finding one user; the users that a request mentions; the one that it is about |
 //! | [`address`] | the spellings of an email address |
 //! | [`email_owners`] | the users who have an address, and the one that it identifies |
-//! | `opt_outs` | the email addresses of users who unsubscribed |
+//! | [`suppressions`] | what was decided about an address, and which addresses get no messages |
 //! | [`phones`] | the phone numbers of users from before an upgrade |
 //! | [`recipient`] | a user as messages see them |
 //! | [`identifier`] | the identifiers of users in requests |
@@ -50,8 +50,6 @@ pub mod mentions;
 pub mod merged_rows;
 pub mod moment;
 pub mod name_locks;
-mod opt_outs;
-pub mod optout_rows;
 pub mod phones;
 pub mod profile;
 pub mod recipient;
@@ -62,6 +60,8 @@ pub mod scan;
 pub mod search;
 pub mod selector;
 pub mod service_id;
+mod suppression_rows;
+pub mod suppressions;
 pub mod sweep;
 pub mod token_rows;
 pub mod tokens;

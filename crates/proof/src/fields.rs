@@ -164,6 +164,11 @@ impl FieldSet {
         &self.attributes
     }
 
+    /// Whether a line depends on what was decided about the user's addresses.
+    pub fn needs_addresses(&self) -> bool {
+        self.wants("email_subscribe") || self.wants("subscription_groups")
+    }
+
     /// Whether users' activity must be read.
     pub fn needs_activity(&self) -> bool {
         ACTIVITY_FIELDS.iter().any(|member| self.wants(member))

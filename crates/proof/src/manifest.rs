@@ -21,6 +21,7 @@ use super::Format;
 use super::fields::{self, FieldSet};
 use super::record;
 use kit::clock;
+use kit::json::ObjectText;
 use kit::retry::Retry;
 
 pub use difference::{Difference, DifferenceKind};
@@ -54,6 +55,10 @@ pub struct Manifest {
     /// for it. If `fields` has both names, the lines have both fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_id_name: Option<String>,
+    /// The currency of `total_revenue` in the lines, as an ISO 4217 code. Manifests of earlier
+    /// versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
     /// The format of the files.
     pub format: Format,
     pub storage: ExportStorage,
@@ -95,10 +100,11 @@ pub enum ExportAudience {
         name: String,
         /// The segment's conditions at that time; absent for the segment of all users.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        audience: Option<Value>,
+        #[schemars(with = "Option<Value>")]
+        audience: Option<ObjectText>,
     },
     /// The conditions in the request.
-    Audience(Value),
+    Audience(#[schemars(with = "Value")] ObjectText),
 }
 
 /// Where the files were written.

@@ -32,7 +32,7 @@ use store::{StoreError, Tx, from_row, text_enum};
 
 pub use contents::{Contents, ScheduleSummary};
 pub use rows::{New, by_id, list};
-pub use summary_rows::{audience, missed, summary, unfinished};
+pub use summary_rows::{audience, messages_with_blocks, missed, summary, unfinished};
 
 text_enum! {
     /// The state of a scheduled send.
@@ -40,7 +40,10 @@ text_enum! {
     #[value(rename_all = "snake_case")]
     pub enum State {
         Pending = "pending",
-        /// Sending has started; `ended_at` shows whether it is complete.
+        /// Some of its local times have passed, and others follow. Never stored: a row is sent as
+        /// soon as its first time is.
+        Sending = "sending",
+        /// All of its times have passed, and at least one of them was sent.
         Sent = "sent",
         /// Its time passed while no worker could send it or its campaign was paused or archived, or
         /// there was no message to send.
@@ -104,6 +107,18 @@ from_row! {
 impl Schedule {
     pub fn when(&self) -> When {
         When { timing: self.timing, time: self.time }
+    }
+
+    /// The next moment of a schedule that has not ended.
+    pub fn next_at(&self) -> Option<i64> {
+        let is_left = |moment: &i64| self.reached_at.is_none_or(|reached| *moment > reached);
+        let left = waves::moments(self.when()).into_iter().find(is_left);
+        left.filter(|_| self.ended_at.is_none())
+    }
+
+    /// The last moment of its time: when the last users are due.
+    pub fn last_at(&self) -> Option<i64> {
+        waves::moments(self.when()).last().copied()
     }
 
     /// The number of moments of the schedule's time, and how many of them are processed.
@@ -172,7 +187,7 @@ pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<Cancellati
     let Some(schedule) = rows::lock(tx, id).await? else { return Ok(None) };
     let is_open = match schedule.state {
         State::Pending => true,
-        State::Sent => {
+        State::Sending | State::Sent => {
             let under_way = dispatch::cancel(tx, schedule.dispatch_id).await?;
             under_way.is_some() || schedule.ended_at.is_none()
         }

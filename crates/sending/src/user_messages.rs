@@ -259,11 +259,16 @@ struct Reason {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = Channel::ALL.map(Channel::name)))]
     channel: Option<&'static str>,
+    /// When the messages of the dispatch are due for the user. Absent unless the reason is the
+    /// user's local time.
+    #[serde(serialize_with = "serialize_optional_time", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    due_at: Option<i64>,
 }
 
 impl From<Explanation> for Reason {
-    fn from(Explanation { why, channel }: Explanation) -> Self {
-        Self { reason: why.name(), channel: channel.map(Channel::name) }
+    fn from(Explanation { why, channel, due_at }: Explanation) -> Self {
+        Self { reason: why.name(), channel: channel.map(Channel::name), due_at }
     }
 }
 

@@ -20,7 +20,7 @@
 //!
 //! | documents | how they are read |
 //! |---|---|
-//! | `workspaces.*`, `api_keys.*`, `scim_tokens.allow`, `control_groups.slices`, `apps.activity_types`, `campaigns.tags` and `content`, `segments.audience`, `catalogs.fields`, `catalog_selections.definition`, `dashboard_users.doc`, `email_templates.content`, `export_jobs.fields`, `audience` and `plan`, `dispatches.segment`, `dispatch_waves.wave`, `dispatch_parts.wave` and `named`, `transactional_emails.recipient`, `console_log.record`, `console_sessions.rights` | [`parsed`] |
+//! | `workspaces.*`, `api_keys.*`, `scim_tokens.allow`, `control_groups.slices`, `apps.activity_types`, `campaigns.tags` and `content`, `segments.audience`, `catalogs.fields`, `catalog_selections.definition`, `dashboard_users.doc`, `email_templates.content`, `export_jobs.fields`, `audience` and `plan`, `dispatches.segment`, `dispatches.kept`, `dispatch_waves.wave`, `dispatch_parts.wave` and `named`, `transactional_emails.recipient`, `console_log.record`, `console_sessions.rights` | [`parsed`] |
 //! | `dispatches.order_json`, `schedules.request` | [`parsed_up_to`] |
 //! | `storages.config`, `channels.config` | the same, once they are unsealed |
 //! | `activity.body` | its first byte is the version (`users::activity`) |

@@ -6,7 +6,7 @@
 //! | [`claims`], [`wake`] | rows shared among workers, with leases; waking the workers that wait for them |
 //! | [`columns`], [`insert`], [`copy`], [`documents`] | rows to structs; many rows at once; many new rows on PostgreSQL; JSON in columns, by version |
 //! | [`fetch_listed!`](crate::fetch_listed) | the rows whose column has one of many values |
-//! | [`batches`] | the same statement of many requests as one |
+//! | [`batches`], [`write_batcher`] | the same statement of many requests as one; small writes of many callers in one transaction |
 //! | [`cache`] | values of the store in a process, refreshed in the background |
 //! | [`retention`] | deletes old rows, some in each transaction |
 //! | [`migrate`], [`inspect`] | the schema's version; checks of a database before its use |
@@ -35,6 +35,7 @@ pub mod pools;
 pub mod retention;
 pub mod settings;
 pub mod wake;
+pub mod write_batcher;
 
 use std::ops::{Deref, DerefMut};
 use std::str::FromStr as _;

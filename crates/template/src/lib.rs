@@ -193,6 +193,16 @@ impl Template {
     }
 }
 
+/// The names of the content blocks that a source includes itself. May have others, such as those in
+/// comments.
+pub fn block_names(source: &str) -> impl Iterator<Item = &str> {
+    source.split(parse::CONTENT_BLOCKS).skip(1).filter_map(|after| {
+        let field = after.trim_start().strip_prefix('.')?.trim_start().strip_prefix("${")?;
+        let name = field.split_once('}')?.0.trim();
+        (!name.is_empty()).then_some(name)
+    })
+}
+
 /// The names of all filters.
 pub fn filter_names() -> impl Iterator<Item = &'static str> {
     filters::FILTERS.iter().map(|filter| filter.name)

@@ -14,6 +14,9 @@ pub const MAX_NESTING: usize = 32;
 /// Maximum bytes of a source.
 pub const MAX_SOURCE: usize = 256 << 10;
 
+/// The name under which templates include content blocks.
+pub(super) const CONTENT_BLOCKS: &str = "content_blocks";
+
 /// Maximum depth of nested content blocks.
 pub const MAX_BLOCKS: usize = 5;
 
@@ -157,7 +160,7 @@ impl<'s> Parser<'s> {
     fn is_content_block(&self) -> bool {
         let mut lookahead = self.lexer;
         let mut next = || lookahead.next().ok().map(|(token, _)| token);
-        next() == Some(Token::Word("content_blocks"))
+        next() == Some(Token::Word(CONTENT_BLOCKS))
             && next() == Some(Token::Mark("."))
             && matches!(next(), Some(Token::Field(_)))
     }
@@ -194,7 +197,7 @@ impl<'s> Parser<'s> {
         }
         let after = std::mem::replace(&mut self.lexer, Lexer::new(source));
         self.within.push(Block { at, name, source });
-        let read = self.block("content_blocks", |parser| parser.nodes("", &[]));
+        let read = self.block(CONTENT_BLOCKS, |parser| parser.nodes("", &[]));
         self.lexer = after;
         match (self.within.pop(), read) {
             (Some(block), Err(inside)) => Err(block.placed(&inside)),

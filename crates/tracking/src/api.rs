@@ -9,7 +9,7 @@ use serde_json::json;
 use super::intake::{
     self, Answer, Body, Intake, NOTHING_VALID, ReportedRejection, Request, TOO_MANY,
 };
-use super::{Kind, identities, products, subscriptions, telemetry};
+use super::{Kind, identities, products, subscriptions, suppressions, telemetry};
 use gateway::formats::Errors;
 use gateway::idempotency::{Derived, Received, StoredResponse};
 use gateway::openapi::Tag;
@@ -31,6 +31,7 @@ pub fn routes() -> Routes<App> {
         .route(PATH, route, [describe()])
         .merge(identities::routes())
         .merge(subscriptions::routes())
+        .merge(suppressions::routes())
         .merge(products::routes())
 }
 
@@ -93,7 +94,8 @@ async fn track(
             request_id: caller.request_id.clone(),
             alias: caller.workspace.aliases.service_id.clone(),
         };
-        let Intake { answer, messages } = intake::read(body, &request)?;
+        let Intake { answer, messages } =
+            intake::read(body, &request, |currency| caller.workspace.has_rate(currency))?;
         let response = StoredResponse::json(StatusCode::CREATED, &answer)?;
         Ok(Derived { messages, response, outcome: answer })
     };

@@ -10,7 +10,9 @@ use super::message::{Attributes, Entries, Json};
 use super::object::{Reader, ShortName};
 use super::operators;
 use super::values::Checked;
+use gateway::warnings::WarningCode;
 use kit::json::{self, JsonFields};
+use people::users::consent::is_empty_state;
 use people::users::profile::{Field, FieldError, check};
 
 const CUSTOM: &str = "custom_attributes";
@@ -35,7 +37,7 @@ pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Attributes<'a>> {
     let Changes { fields, custom, inc, add, remove, .. } = changes;
     let (user, update_only) = user?;
     let groups = Entries::default();
-    Some(Attributes { user, update_only, fields, custom, inc, add, remove, groups })
+    Some(Attributes { user, update_only, fields, custom, inc, add, remove, groups, address: None })
 }
 
 struct Changes<'r, 'a> {
@@ -87,6 +89,9 @@ impl<'a> Changes<'_, 'a> {
             Json::compact(json).map_err(|why| FieldError::new(field.name(), why))
         });
         match value {
+            Ok(value) if is_empty_state(field, value.get()) => {
+                self.reader.ignore(field.name(), WarningCode::NoState);
+            }
             Ok(value) => self.fields.0.push((field.name().into(), value)),
             Err(error) => self.reader.reject_at(field.name(), error.field, error.reason),
         }

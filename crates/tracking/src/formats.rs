@@ -112,7 +112,7 @@ fn json(generator: &mut SchemaGenerator) -> Schema {
 }
 
 /// Attributes of a user. Known names are fields of the profile; all others are custom attributes.
-/// Null and an empty string remove a field of the profile. At most 1 MiB.
+/// Null and an empty string remove a field of the profile, but no subscription state. At most 1 MiB.
 #[derive(JsonSchema)]
 pub(super) struct AttributeObject(#[schemars(schema_with = "attribute_object")] ());
 

@@ -5,6 +5,8 @@
 mod external_ids;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::State;
@@ -22,10 +24,12 @@ use super::{Request, messages};
 use gateway::formats::{self, Identifier, List, SuccessText, exactly_one};
 use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::openapi::Tag;
+use gateway::warnings::Warned;
 use gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields,
 };
 use messages::app::App;
+use people::users::mentions::{self, Mention, MentionError};
 use people::users::{identifier, selector};
 use runtime::audit::Change;
 
@@ -36,6 +40,9 @@ const TAG: Tag = Tag {
 
 /// Maximum number of entries of a request.
 const MAX: usize = 50;
+
+/// How long a request waits for the number of users.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Part of the description of all these requests.
 const DESCRIPTION: &str = "At most 50 entries. The response is sent once the changes are durable. \
@@ -70,6 +77,12 @@ trait Body: DeserializeOwned + JsonSchema + Send + Sync + 'static {
 
     /// The response, and the changes. The error is about fields that conflict with each other.
     fn changes(self) -> Result<(Self::Response, Vec<Identity<'static>>), String>;
+
+    /// The field of the response with the number of existing users that the changes name, if
+    /// it has one.
+    fn existing_users(_: &mut Self::Response) -> Option<&mut Option<usize>> {
+        None
+    }
 }
 
 fn route<B: Body>(routes: Routes<App>) -> Routes<App> {
@@ -78,7 +91,7 @@ fn route<B: Body>(routes: Routes<App>) -> Routes<App> {
         .about(format!("{} {DESCRIPTION}", B::DESCRIPTION))
         .repeatable()
         .takes::<B>("An entry", B::example())
-        .returns::<B::Response>(B::STATUS, "The changes are durable.");
+        .returns::<Warned<B::Response>>(B::STATUS, "The changes are durable.");
     let route = gateway::protected(B::PERMISSION, post(change::<B>));
     routes.route(B::PATH, route, [operation])
 }
@@ -95,9 +108,13 @@ async fn change<B: Body>(
     };
     let mut members = turn.in_place(JsonText::object)?;
     selector::rename_alias(&mut members, caller.workspace.aliases.service_id.as_deref())?;
-    let (answer, changes) =
-        fields::read::<B>(&members)?.changes().map_err(ApiError::invalid_field)?;
+    let read = fields::read_request::<B>(&members);
+    let (request, warnings) = read.map_err(|error| turn.rejected(error))?;
+    let (mut answer, changes) = request.changes().map_err(ApiError::invalid_field)?;
     drop(members);
+    if let Some(count) = B::existing_users(&mut answer) {
+        *count = count_existing(&app, caller.workspace.id, &changes).await;
+    }
     // Only deletions are recorded. Not the ids, which are data of users.
     let change = Change::new(B::PERMISSION, B::PATH, json!({ "entries": changes.len() }));
     let recording = caller.record_after(change);
@@ -113,8 +130,32 @@ async fn change<B: Body>(
         &request,
     )
     .map_err(|error| ApiError::Internal(format!("cannot serialize a message: {error}")))?;
+    let answer = Warned { response: answer, warnings };
     let response = StoredResponse::json(B::STATUS, &answer)?.recorded(recording);
     turn.append(messages, response).await
+}
+
+/// The number of different existing users that the changes name. None if the database does
+/// not answer soon: the changes need only the log.
+async fn count_existing(app: &App, workspace: i32, changes: &[Identity<'static>]) -> Option<usize> {
+    let mentions: Vec<Mention<'_>> = changes.iter().map(|change| (&change.user).into()).collect();
+    let read = async {
+        let mut tx = app.request_queue.snapshot().await?;
+        let found = mentions::find(&mut tx, workspace, &mentions).await?;
+        tx.commit().await?;
+        Ok::<_, MentionError>(found.into_iter().flatten().collect::<BTreeSet<_>>().len())
+    };
+    match tokio::time::timeout(COUNT_TIMEOUT, read).await {
+        Ok(Ok(count)) => Some(count),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "cannot count the users of a request");
+            None
+        }
+        Err(_) => {
+            tracing::warn!("cannot count the users of a request: the database did not answer");
+            None
+        }
+    }
 }
 
 fn by_id(id: Identifier) -> identifier::Identifier<'static> {
@@ -145,8 +186,11 @@ struct DeleteUsers {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "UsersDeleted")]
 struct Deleted {
-    /// Number of users in the request, including users that do not exist.
-    deleted: usize,
+    /// Number of users in the request that existed when it was received, each counted once. Users
+    /// whose first data was accepted shortly before may not exist yet: they are deleted, but not
+    /// counted. Absent if the database is unavailable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted: Option<usize>,
     message: SuccessText,
 }
 
@@ -175,7 +219,11 @@ impl Body for DeleteUsers {
                 "external_ids, user_aliases and service_ids must have 1 to {MAX} users in total"
             ));
         }
-        Ok((Deleted { deleted: all.len(), message: SuccessText::Success }, all))
+        Ok((Deleted { deleted: None, message: SuccessText::Success }, all))
+    }
+
+    fn existing_users(response: &mut Deleted) -> Option<&mut Option<usize>> {
+        Some(&mut response.deleted)
     }
 }
 

@@ -17,7 +17,7 @@ use super::Kind;
 use super::apply::{ApplyError, Dropped, Ingest, Tally};
 use super::limits::IDENTIFIERS;
 use super::message::{Attributes, Batch, Object};
-use super::object::{self, AcceptedObject};
+use super::object::{self, AcceptedObject, IgnoredField};
 use kit::json;
 use messages::app::App;
 use people::users::consent::UNSUBSCRIBED;
@@ -42,13 +42,14 @@ const RESERVED: [&str; 4] =
     [IDENTIFIERS[0], IDENTIFIERS[1], IDENTIFIERS[2], "_update_existing_only"];
 
 /// Checks an attribute object, as JSON, of a user identified next to it. Returns it in the form for
-/// [`apply`]; the error names the invalid field. An alias creates no user.
+/// [`apply`], with the fields that have no effect; the error names the invalid field. An alias
+/// creates no user.
 pub fn check(
     workspace: i32,
     user: &Identifier<'_>,
     attributes: &str,
     received_at: i64,
-) -> Result<String, String> {
+) -> Result<(String, Vec<IgnoredField>), String> {
     // The values stay text: in a tree, they could take many times the memory of the request.
     let attributes = json::fields(attributes, json::MAX_JSON_FIELDS)?;
     for name in RESERVED {
@@ -74,12 +75,13 @@ pub fn check(
     }
     text.push('}');
     let text = RawValue::from_string(text).map_err(|error| error.to_string())?;
-    let AcceptedObject { object, .. } = object::read(Kind::Attributes, &text, received_at, None)
-        .map_err(|rejections| {
+    let AcceptedObject { object, ignored, .. } =
+        object::read(Kind::Attributes, &text, received_at, None).map_err(|rejections| {
             rejections.into_iter().next().map_or_else(String::new, |first| first.text)
         })?;
     let batch = Batch::new(workspace, received_at, vec![object]);
-    serde_json::to_string(&batch).map_err(|error| error.to_string())
+    let text = serde_json::to_string(&batch).map_err(|error| error.to_string())?;
+    Ok((text, ignored))
 }
 
 /// The outcome of attributes, [reported](Self::committed) after the commit.
@@ -168,7 +170,8 @@ mod tests {
     }
 
     fn checked_text(attributes: &str) -> Result<String, String> {
-        check(7, &Identifier::ExternalId("ann".into()), attributes, 5)
+        let checked = check(7, &Identifier::ExternalId("ann".into()), attributes, 5);
+        checked.map(|(text, _)| text)
     }
 
     #[test]
@@ -198,7 +201,7 @@ mod tests {
     #[test]
     fn an_alias_creates_no_user() {
         let alias = UserAlias { alias_name: "a".into(), alias_label: "l".into() };
-        let text = check(7, &Identifier::UserAlias(alias), "{}", 5).unwrap();
+        let (text, _) = check(7, &Identifier::UserAlias(alias), "{}", 5).unwrap();
         assert!(text.contains(r#""update_only":true"#), "{text}");
     }
 

@@ -12,17 +12,25 @@ use serde_json::value::RawValue;
 
 use super::formats::{AttributeObject, EventObject, Objects, PurchaseObject, one_is_valid};
 use super::limits::MAX_OBJECTS;
+use super::message::Object;
 use super::object::{self, AcceptedObject, Rejection};
 use super::telemetry::{self, RejectedObject};
 use super::{Kind, partitions};
 use gateway::formats::SuccessText;
+use gateway::warnings::{Warning, WarningCode, Warnings};
 use gateway::{ApiError, JsonText, fields};
 use log::NewMessage;
 
 pub const TOO_MANY: &str = "Max Input Length Exceeded";
 
+/// Maximum number of unknown fields that are named.
+const MAX_UNKNOWN: usize = 20;
+
 pub const NOTHING_VALID: &str =
     "Valid data must be provided in the 'attributes', 'events', or 'purchases' fields.";
+
+/// The field of a purchase that may have no exchange rate.
+const NO_RATE_FIELD: &str = "purchases[].currency";
 
 /// The sender and the time of a body.
 #[derive(Clone, Debug)]
@@ -50,15 +58,22 @@ pub struct Intake {
 #[schemars(rename = "Tracked")]
 pub struct Answer {
     message: SuccessText,
+    /// Number of accepted objects, including those that change nothing when they are applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     attributes_processed: Option<usize>,
+    /// Number of accepted objects, including those that change nothing when they are applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     events_processed: Option<usize>,
+    /// Number of accepted objects, including those that change nothing when they are applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     purchases_processed: Option<usize>,
     /// The errors of rejected objects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<ReportedRejection>,
+    /// Fields of accepted objects, and of the request, that have no effect; at most 20. For a field
+    /// of objects, `count` and `index` are about its array.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Warning>,
     #[serde(skip)]
     pub rejected: Vec<RejectedObject>,
 }
@@ -98,6 +113,8 @@ pub(super) struct Body<'a> {
     events: Option<Array<'a>>,
     #[schemars(with = "Option<Objects<PurchaseObject>>")]
     purchases: Option<Array<'a>>,
+    #[schemars(skip)]
+    unknown: Vec<Cow<'a, str>>,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Body<'a> {
@@ -128,7 +145,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Body<'a> {
                             continue;
                         }
                         None => {
-                            members.next_value::<IgnoredAny>()?;
+                            let value: &RawValue = members.next_value()?;
+                            if value.get() != "null" && body.unknown.len() < MAX_UNKNOWN {
+                                body.unknown.push(name);
+                            }
                             continue;
                         }
                     };
@@ -174,10 +194,20 @@ impl<'de: 'a, 'a> Deserialize<'de> for Array<'a> {
 }
 
 /// Parses a body without side effects: the result depends only on the body and the time. Fully
-/// rejected requests are counted here, also if the key then has another response.
-pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
+/// rejected requests are counted here, also if the key then has another response. `has_rate`:
+/// whether purchases in a currency add to the revenue.
+pub fn read(
+    body: &JsonText,
+    request: &Request,
+    has_rate: impl Fn(&str) -> bool,
+) -> Result<Intake, ApiError> {
+    let names = Kind::ALL.map(Kind::name);
     // An object with duplicate fields is rejected alone.
-    let Body { attributes, events, purchases } = body.parse(&Kind::ALL.map(Kind::name))?;
+    let Body { attributes, events, purchases, unknown } = body.parse(&names)?;
+    let mut warnings = Warnings::default();
+    for name in unknown {
+        warnings.push(Warning::unknown_field(&name, &names));
+    }
     let arrays =
         [(Kind::Attributes, attributes), (Kind::Events, events), (Kind::Purchases, purchases)];
     let too_many = |Array(elements): &Array<'_>| elements.len() > MAX_OBJECTS;
@@ -190,7 +220,17 @@ pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
         let before = accepted.len();
         for (index, element) in array?.0.into_iter().enumerate() {
             match object::read(kind, element, request.received_at, request.alias.as_deref()) {
-                Ok(object) => accepted.push(object),
+                Ok(object) => {
+                    for (field, code) in &object.ignored {
+                        warnings.count(&format!("{}[].{field}", kind.name()), *code, index);
+                    }
+                    if let Object::Purchase(purchase) = &object.object
+                        && !has_rate(&purchase.currency)
+                    {
+                        warnings.count(NO_RATE_FIELD, WarningCode::NoExchangeRate, index);
+                    }
+                    accepted.push(object);
+                }
                 Err(rejections) => {
                     let first = rejections.first();
                     rejected
@@ -213,6 +253,7 @@ pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
         events_processed,
         purchases_processed,
         errors,
+        warnings: warnings.into_vec(),
         rejected,
     };
     Ok(Intake { answer, messages: messages(accepted, request)? })

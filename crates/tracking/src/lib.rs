@@ -13,6 +13,7 @@
 //! | [`immediate`] | attributes in another request, and opt-outs that do not wait for the log |
 //! | `identities` | requests that change users' identities |
 //! | `subscriptions` | requests that read and set users' subscriptions |
+//! | `suppressions` | requests about addresses that get no messages |
 //! | `products` | the products that were bought |
 //! | [`message`] | the messages from the gateway to the workers |
 //! | `limits`, `telemetry` | limits and reserved names; the metrics of the gateway |
@@ -39,11 +40,13 @@ mod partitions;
 mod products;
 mod properties;
 mod subscriptions;
+mod suppressions;
 mod telemetry;
 mod values;
 
 pub use intake::Request;
 pub use limits::is_field;
+pub use suppressions::opt_outs;
 
 use log::NewMessage;
 
@@ -52,7 +55,11 @@ pub fn messages(
     objects: Vec<message::Object<'_>>,
     request: &Request,
 ) -> Result<Vec<NewMessage>, serde_json::Error> {
-    let accepted = |object| object::AcceptedObject { object, other_identifiers: Vec::new() };
+    let accepted = |object| object::AcceptedObject {
+        object,
+        other_identifiers: Vec::new(),
+        ignored: Vec::new(),
+    };
     partitions::messages(objects.into_iter().map(accepted).collect(), request)
 }
 

@@ -25,10 +25,13 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use super::Kind;
 use log::{PayloadError, payload};
+use people::users::consent::is_empty_state;
 use people::users::identifier::{Identifier, UserAlias};
+use people::users::profile::Field;
 use runtime::topics;
 
 /// The newest version that this program writes and reads. A batch has the oldest version that can
@@ -58,7 +61,10 @@ impl<'a> Batch<'a> {
 
     /// Reads a payload; borrows strings without escapes from it.
     pub fn decode(payload: &'a [u8]) -> Result<Self, PayloadError> {
-        payload::read(topics::TRACKING, VERSION, payload, |batch: &Self| Some(batch.v))
+        let mut batch =
+            payload::read(topics::TRACKING, VERSION, payload, |batch: &Self| Some(batch.v))?;
+        batch.objects.iter_mut().for_each(Object::remove_empty_states);
+        Ok(batch)
     }
 }
 
@@ -99,6 +105,14 @@ impl<'a> Object<'a> {
         }
     }
 
+    /// The address that the object is about, instead of a user.
+    pub fn address(&self) -> Option<&DecidedAddress<'a>> {
+        match self {
+            Self::Attributes(attributes) => attributes.address.as_ref(),
+            Self::Event(_) | Self::Purchase(_) | Self::Identity(_) => None,
+        }
+    }
+
     /// Whether the object is dropped if the user does not exist, instead of creating the user.
     pub fn update_only(&self) -> bool {
         match self {
@@ -107,6 +121,14 @@ impl<'a> Object<'a> {
             Self::Purchase(purchase) => purchase.update_only,
             Self::Identity(_) => true,
         }
+    }
+
+    /// Removes fields with states that have no state. Earlier programs wrote them.
+    fn remove_empty_states(&mut self) {
+        let Self::Attributes(Attributes { fields, .. }) = self else { return };
+        fields.0.retain(|(name, value)| {
+            !Field::from_name(name).is_some_and(|field| is_empty_state(field, value.get()))
+        });
     }
 
     /// The oldest version of a batch that can have the object.
@@ -128,7 +150,8 @@ pub struct Attributes<'a> {
     /// If true, no user is created.
     #[serde(default, skip_serializing_if = "is_false")]
     pub update_only: bool,
-    /// Fields of the profile by name, with values in the stored form; null removes a field.
+    /// Fields of the profile by name, with values in the stored form; null removes a field, except
+    /// one with subscription states.
     #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
     pub fields: Entries<'a>,
     /// Custom attributes to set, with unchanged values; null removes an attribute.
@@ -146,6 +169,57 @@ pub struct Attributes<'a> {
     /// States in subscription groups, by group id; other groups do not change. Requires version 2.
     #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
     pub groups: Entries<'a>,
+    /// If it is there, the states are decisions about this address, and no user changes. Earlier
+    /// versions do not know the field: for them, `user` has the email, or no user.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub address: Option<DecidedAddress<'a>>,
+}
+
+/// The address that a decision is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DecidedAddress<'a> {
+    Email(#[serde(borrow)] Cow<'a, str>),
+    /// In E.164, with its plus.
+    Phone(#[serde(borrow)] Cow<'a, str>),
+    /// The [hash](people::users::suppressions::Key::hash) of an email address, in hexadecimal.
+    EmailHash(#[serde(borrow)] Cow<'a, str>),
+}
+
+impl Attributes<'static> {
+    /// States of emails (`email_subscribe`) and of groups that are decided about an address.
+    pub fn about_address(
+        address: DecidedAddress<'static>,
+        fields: Entries<'static>,
+        groups: Entries<'static>,
+    ) -> Self {
+        let user = match &address {
+            DecidedAddress::Email(email) => Identifier::Email(email.clone()),
+            DecidedAddress::Phone(_) | DecidedAddress::EmailHash(_) => {
+                Identifier::ServiceId(Uuid::nil())
+            }
+        };
+        Self { address: Some(address), ..Self::states(user, fields, groups) }
+    }
+
+    /// States of emails (`email_subscribe`) and of groups of an existing user.
+    pub fn states(
+        user: Identifier<'static>,
+        fields: Entries<'static>,
+        groups: Entries<'static>,
+    ) -> Self {
+        Self {
+            user,
+            update_only: true,
+            fields,
+            custom: Entries::default(),
+            inc: Entries::default(),
+            add: Entries::default(),
+            remove: Entries::default(),
+            groups,
+            address: None,
+        }
+    }
 }
 
 /// A change of a user's identifiers. If it names two users, it is in the partitions of both.
@@ -380,6 +454,18 @@ mod tests {
         assert_eq!(tea.properties.as_ref().map(Json::get), Some(r#"{"n":1.10}"#));
         let only: Vec<bool> = batch.objects.iter().map(Object::update_only).collect();
         assert_eq!(only, [false, false, false, true]);
+    }
+
+    /// Earlier programs wrote them.
+    #[test]
+    fn fields_without_a_state_are_not_read() {
+        let payload = br#"{"v":1,"workspace":7,"received_at":5,"objects":[{"attributes":{
+            "user":{"external_id":"a"},"fields":{"email_subscribe":null,"push_subscribe":"",
+            "subscription_groups":[],"phone":null,"push_tokens":[]}}}]}"#;
+        let batch = Batch::decode(payload).unwrap();
+        let Object::Attributes(attributes) = &batch.objects[0] else { panic!("{batch:?}") };
+        let names: Vec<&str> = attributes.fields.0.iter().map(|(name, _)| name.as_ref()).collect();
+        assert_eq!(names, ["phone", "push_tokens"]);
     }
 
     #[test]

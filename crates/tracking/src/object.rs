@@ -11,6 +11,7 @@ use super::message::{Event, Object, Purchase};
 use super::values::{self, Checked};
 use super::{Kind, attributes, properties};
 use gateway::fields;
+use gateway::warnings::WarningCode;
 use kit::json::{self, JsonFields};
 use kit::money;
 use kit::words::{about_field, beginning};
@@ -25,6 +26,12 @@ const PHONE: &str = "phone";
 
 /// Maximum number of reported rejections per object.
 const MAX_REJECTIONS: usize = 10;
+
+/// Maximum number of noted fields per object that have no effect.
+const MAX_IGNORED: usize = 20;
+
+/// If true, no user is created.
+const UPDATE_EXISTING_ONLY: &str = "_update_existing_only";
 
 /// Why an object is rejected: one of its errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +48,12 @@ pub struct AcceptedObject<'a> {
     pub object: Object<'a>,
     /// Its identifiers in addition to the deciding one.
     pub other_identifiers: Vec<Identifier<'a>>,
+    /// Its fields that have no effect.
+    pub ignored: Vec<IgnoredField>,
 }
+
+/// A field that has no effect, and why.
+pub type IgnoredField = (String, WarningCode);
 
 /// Reads an element of an array. A time after `received_at` becomes `received_at`. `alias` is
 /// another name of `service_id`.
@@ -60,14 +72,29 @@ pub fn read<'a>(
     };
     match object {
         Some(object) if reader.rejections.is_empty() => {
-            Ok(AcceptedObject { object, other_identifiers: reader.other_identifiers })
+            let Reader { other_identifiers, ignored, .. } = reader;
+            Ok(AcceptedObject { object, other_identifiers, ignored })
         }
         _ => Err(reader.rejections),
     }
 }
 
-/// Rejects duplicate fields inside the fields that are not read.
-fn check_others(reader: &mut Reader<'_>) {
+/// Notes the fields of an event or a purchase that are not `known`, and rejects duplicate fields
+/// inside the fields that are not read.
+fn check_others(reader: &mut Reader<'_>, known: &[&str]) {
+    let is_known = |name: &str| {
+        known.contains(&name)
+            || IDENTIFIERS.contains(&name)
+            || matches!(name, PROPERTIES | UPDATE_EXISTING_ONLY)
+    };
+    // Null and an empty selection count as absent.
+    let is_absent =
+        |name: &str, value: &RawValue| value.get() == "null" || fields::is_selector(name);
+    let is_unknown = |name: &str, value: &RawValue| !is_known(name) && !is_absent(name, value);
+    let members = reader.members.0.iter();
+    let unknown = members.filter(|(name, value)| is_unknown(name, value)).take(MAX_IGNORED);
+    reader.ignored =
+        unknown.map(|(name, _)| (ShortName(name).to_string(), WarningCode::UnknownField)).collect();
     let is_read = |name: &str| name == PROPERTIES || IDENTIFIERS.contains(&name);
     let mut others = reader.members.0.iter().filter(|(name, _)| !is_read(name));
     let duplicate = others.find_map(|(_, value)| json::duplicate_name(value.get()));
@@ -82,7 +109,7 @@ fn event<'a>(reader: &mut Reader<'a>) -> Option<Event<'a>> {
     let time = reader.time();
     let app_id = reader.optional(APP_ID.name, check::text);
     let properties = properties::read(reader, &[]);
-    check_others(reader);
+    check_others(reader, &[NAME.name, TIME.name, APP_ID.name]);
     let (user, update_only) = user?;
     Some(Event { user, update_only, name: name?, time: time?, app_id, properties })
 }
@@ -100,7 +127,8 @@ fn purchase<'a>(reader: &mut Reader<'a>) -> Option<Purchase<'a>> {
     let time = reader.time();
     let app_id = reader.optional(APP_ID.name, check::text);
     let properties = properties::read(reader, RESERVED_ON_PURCHASES);
-    check_others(reader);
+    let others = [PRODUCT_ID, CURRENCY, PRICE, QUANTITY, TIME, APP_ID].map(|field| field.name);
+    check_others(reader, &others);
     let (user, update_only) = user?;
     Some(Purchase {
         user,
@@ -130,6 +158,7 @@ pub(super) struct Reader<'a> {
     other_identifiers: Vec<Identifier<'a>>,
     received_at: i64,
     rejections: Vec<Rejection>,
+    ignored: Vec<IgnoredField>,
 }
 
 impl<'a> Reader<'a> {
@@ -161,7 +190,13 @@ impl<'a> Reader<'a> {
             let text = about_field(name, fields::NO_SELECTOR);
             return Err(Rejection { reason: "identifier", text });
         }
-        Ok(Self { members, other_identifiers: Vec::new(), received_at, rejections: Vec::new() })
+        Ok(Self {
+            members,
+            other_identifiers: Vec::new(),
+            received_at,
+            rejections: Vec::new(),
+            ignored: Vec::new(),
+        })
     }
 
     /// The value of a field that is present and not null.
@@ -198,7 +233,7 @@ impl<'a> Reader<'a> {
     /// is set decides; the others have no effect. An alias creates no user.
     pub fn user(&mut self) -> Option<(Identifier<'a>, bool)> {
         let update_existing_only =
-            self.optional("_update_existing_only", values::boolean).unwrap_or(false);
+            self.optional(UPDATE_EXISTING_ONLY, values::boolean).unwrap_or(false);
         let mut names = IDENTIFIERS.into_iter().filter(|name| self.value(name).is_some());
         let Some(first) = names.next() else {
             let mut text =
@@ -226,6 +261,13 @@ impl<'a> Reader<'a> {
     /// to write.
     pub fn is_by_email(&self) -> bool {
         IDENTIFIERS[..3].iter().all(|name| self.value(name).is_none())
+    }
+
+    /// Notes a field that has no effect.
+    pub fn ignore(&mut self, field: &str, code: WarningCode) {
+        if self.ignored.len() < MAX_IGNORED {
+            self.ignored.push((field.to_owned(), code));
+        }
     }
 
     /// Rejects the object because of a field.

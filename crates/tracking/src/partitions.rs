@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::intake::Request;
-use super::message::{Batch, Object};
+use super::message::{Batch, DecidedAddress, Object};
 use super::object::AcceptedObject;
 use log::{MAX_MESSAGE_BYTES, NewMessage, partition_of};
 use people::users::identifier::Identifier;
@@ -74,7 +74,13 @@ fn partitions(accepted: &[AcceptedObject<'_>], request: &Request) -> Vec<i32> {
     // needs no entry.
     let mut latest: HashMap<String, i32> = HashMap::new();
     let mut partitions = Vec::with_capacity(accepted.len());
-    for AcceptedObject { object, other_identifiers } in accepted {
+    for AcceptedObject { object, other_identifiers, .. } in accepted {
+        if let Some(DecidedAddress::Phone(address) | DecidedAddress::EmailHash(address)) =
+            object.address()
+        {
+            partitions.push(home(address));
+            continue;
+        }
         let user = match object {
             Object::Identity(identity) => &identity.partition_identifier(),
             object => object.user(),

@@ -5,7 +5,6 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::ops::ControlFlow;
 
 use axum::Extension;
 use axum::extract::{RawQuery, State};
@@ -20,11 +19,12 @@ use url::form_urlencoded;
 use uuid::Uuid;
 
 use super::immediate::RequestOptOuts;
-use super::message::{Attributes, Entries, Json, Object};
+use super::message::{Attributes, DecidedAddress, Entries, Json, Object};
 use super::{Request, messages};
 use gateway::formats::{Identifier, List, Success, SuccessText};
 use gateway::idempotency::{self, Begun, Received, StoredResponse};
 use gateway::openapi::Tag;
+use gateway::warnings::{Warned, Warning};
 use gateway::workspaces::settings::{self, Settings};
 use gateway::{
     self, Access, ApiError, Caller, Code, IdempotencyKey, JsonText, Operation, Routes, fields,
@@ -37,6 +37,9 @@ use people::users::identifier;
 use people::users::profile::{Field, check};
 use people::users::recipient::Recipient;
 use people::users::rows::{self, For, Kind, StoredUser};
+use people::users::search;
+use people::users::selector::Phone;
+use people::users::suppressions::{AddressStates, Contact};
 
 const GET: &str = "subscription.status.get";
 const SET: &str = "subscription.status.set";
@@ -44,11 +47,6 @@ const EMAIL: &str = "email.status";
 
 /// Maximum number of users in a request.
 const MAX: usize = 50;
-
-/// Maximum number of users of an address that `/email/status` changes by their own identifiers, so
-/// that a state reaches them if they get another address first. The users of a placeholder are
-/// changed only by the address.
-const MAX_NAMED: usize = 1_000;
 
 const TAG: Tag = Tag { name: "Subscriptions", about: "Users' subscriptions." };
 
@@ -129,9 +127,10 @@ fn describe_get() -> Operation {
     Operation::new(Method::GET, "getSubscription", TAG, "Get users' state in a subscription group")
         .by(Access::Key(GET))
         .about(format!(
-            "Returns the states of at most {MAX} users, by `external_id` or `email`. To list \
-             several users, repeat a parameter, with or without `[]`. The state is `Unknown` if \
-             the user has no state or does not exist."
+            "Returns the states of at most {MAX} users, by `external_id`, `email` or `phone`. To \
+             list several users, repeat a parameter, with or without `[]`. An opt-out of a number \
+             counts for each user who has the number. The state is `Unknown` if the user has no \
+             state or does not exist."
         ))
         .requires_in_query(
             "subscription_group_id",
@@ -140,10 +139,15 @@ fn describe_get() -> Operation {
         )
         .in_query("external_id", "The user's external id.", json!({ "type": "string" }))
         .in_query("email", "The user's email address.", json!({ "type": "string" }))
-        .returns::<States>(StatusCode::OK, "The states, by external id or email.")
+        .in_query(
+            "phone",
+            "The user's phone number, with its country code.",
+            json!({ "type": "string" }),
+        )
+        .returns::<States>(StatusCode::OK, "The states, by external id, email or phone number.")
         .with_example(json!({ "message": "success", "status": { "ann": "Subscribed" } }))
         .refuses_some([parse_query("")], "A required parameter is missing")
-        .refuses_some([parse_query("phone=%2B15550100")], "A parameter would select other users")
+        .refuses_some([parse_query("user_alias=ann")], "A parameter would select other users")
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -154,23 +158,32 @@ struct States {
     status: BTreeMap<String, &'static str>,
 }
 
-/// Parses a query into the group, external ids and emails.
-fn parse_query(query: &str) -> Result<(String, Vec<String>, Vec<String>), ApiError> {
-    let (mut group, mut ids, mut emails) = (None, Vec::new(), Vec::new());
+/// The parameters of a query about states.
+#[derive(Debug, Default)]
+struct StateQuery {
+    group: String,
+    external_ids: Vec<String>,
+    emails: Vec<String>,
+    phones: Vec<Phone>,
+}
+
+fn parse_query(query: &str) -> Result<StateQuery, ApiError> {
+    let (mut group, mut found) = (None, StateQuery::default());
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         match name.strip_suffix("[]").unwrap_or(&name) {
             "subscription_group_id" => group = Some(value.into_owned()),
-            "external_id" => ids.push(value.into_owned()),
-            "email" => emails.push(value.into_owned()),
+            "external_id" => found.external_ids.push(value.into_owned()),
+            "email" => found.emails.push(value.into_owned()),
+            "phone" => found.phones.push(phone(value.into_owned())?),
             other => fields::check_selector(other)?,
         }
     }
-    let group = group.ok_or_else(|| missing("subscription_group_id"))?;
-    match ids.len() + emails.len() {
-        0 => Err(missing("external_id or email")),
-        1..=MAX => Ok((group, ids, emails)),
+    found.group = group.ok_or_else(|| missing("subscription_group_id"))?;
+    match found.external_ids.len() + found.emails.len() + found.phones.len() {
+        0 => Err(missing(USERS)),
+        1..=MAX => Ok(found),
         _ => {
-            let text = format!("external_id and email must have at most {MAX} users in total");
+            let text = format!("external_id, email and phone must have at most {MAX} users");
             Err(ApiError::invalid_field(text))
         }
     }
@@ -181,40 +194,73 @@ async fn status(
     Extension(caller): Extension<Caller>,
     RawQuery(query): RawQuery,
 ) -> Result<axum::Json<States>, ApiError> {
-    let (group, ids, emails) = parse_query(query.as_deref().unwrap_or_default())?;
+    let query = parse_query(query.as_deref().unwrap_or_default())?;
     let workspace = caller.workspace.id;
-    let group = check_group(&*settings::find(&app, workspace).await?, &group)?.to_string();
+    let group = check_group(&*settings::find(&app, workspace).await?, &query.group)?.to_string();
     let mut tx = app.request_queue.snapshot().await?;
-    let values: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let values: Vec<&str> = query.external_ids.iter().map(String::as_str).collect();
     let known = rows::find_identifiers(&mut tx, workspace, Kind::ExternalId, &values).await?;
     let owners: Vec<Uuid> = known.iter().map(|known| known.service_id).collect();
     let users = rows::find_users(&mut tx, workspace, &owners, For::Reading).await?;
+    let addresses = AddressStates::look_up(&mut tx, workspace, documents(&users)).await?;
     let mut status = BTreeMap::new();
-    for id in ids {
+    for id in query.external_ids {
         let owner = known.iter().find(|known| known.value == id).map(|known| known.service_id);
-        let user = users.iter().find(|user| Some(user.service_id) == owner);
-        status.insert(id, group_state(user, &group));
+        let user = users.iter().filter(|user| Some(user.service_id) == owner);
+        status.insert(id, group_state(user, &addresses, &group));
     }
-    for email in emails {
+    for email in query.emails {
         let owners = email_owners::find(&mut tx, workspace, &[&email], |_| true).await?;
         let owner: Vec<Uuid> = owners.into_values().map(|owner| owner.service_id).collect();
-        let owner = rows::find_users(&mut tx, workspace, &owner, For::Reading).await?.pop();
-        status.insert(email, group_state(owner.as_ref(), &group));
+        let owner = rows::find_users(&mut tx, workspace, &owner, For::Reading).await?;
+        let addresses = AddressStates::look_up(&mut tx, workspace, documents(&owner)).await?;
+        status.insert(email, group_state(owner.iter(), &addresses, &group));
+    }
+    for Phone { text, number } in query.phones {
+        let holders = search::phone_holders(&mut tx, workspace, &number).await?;
+        let addresses = AddressStates::look_up(&mut tx, workspace, documents(&holders)).await?;
+        let contact = Contact { email: None, phone: Some(number.into()) };
+        let decided = AddressStates::of_address(&mut tx, workspace, contact).await?;
+        let decided = decided.group(&group).map(|decision| in_words(Some(&decision.state)));
+        let state = match decided {
+            Some(state) if holders.is_empty() => state,
+            _ => group_state(holders.iter(), &addresses, &group),
+        };
+        status.insert(text, state);
     }
     Ok(axum::Json(States { message: SuccessText::Success, status }))
 }
 
-fn group_state(user: Option<&StoredUser>, group: &str) -> &'static str {
-    let user = user.and_then(|user| Recipient::read(user.service_id, &user.doc).ok());
-    match user.and_then(|user| user.group_state(group).map(|state| state == "subscribed")) {
-        Some(true) => "Subscribed",
-        Some(false) => "Unsubscribed",
+fn documents(users: &[StoredUser]) -> impl Iterator<Item = (Uuid, &str)> {
+    users.iter().map(|user| (user.service_id, user.doc.as_str()))
+}
+
+/// The state of users; if there are several, that of one who is unsubscribed.
+fn group_state<'u>(
+    users: impl Iterator<Item = &'u StoredUser>,
+    addresses: &AddressStates,
+    group: &str,
+) -> &'static str {
+    let state = |user: &StoredUser| {
+        let mut recipient = Recipient::read(user.service_id, &user.doc).ok()?;
+        addresses.apply(&mut recipient, &user.doc);
+        recipient.group_state(group).map(str::to_owned)
+    };
+    let states: Vec<Option<String>> = users.map(state).collect();
+    let opt_out = states.iter().flatten().find(|state| *state != "subscribed");
+    in_words(opt_out.or(states.iter().flatten().next()).map(String::as_str))
+}
+
+fn in_words(state: Option<&str>) -> &'static str {
+    match state {
+        Some("subscribed") => "Subscribed",
+        Some(_) => "Unsubscribed",
         None => "Unknown",
     }
 }
 
 /// Parses the id of a group; the workspace must declare it.
-fn check_group(settings: &Settings, id: &str) -> Result<Uuid, ApiError> {
+pub(super) fn check_group(settings: &Settings, id: &str) -> Result<Uuid, ApiError> {
     let id = Uuid::try_parse(id).ok();
     let id = id.filter(|id| settings.subscription_groups.iter().any(|group| group.id == *id));
     id.ok_or_else(|| {
@@ -230,7 +276,8 @@ enum Endpoint {
     Many,
 }
 
-/// The new state of users in a subscription group: of those in `external_id` and those in `email`.
+/// The new state in a subscription group: of the users in `external_id` and `email`, and of the
+/// numbers in `phone`.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "SetSubscriptionRequest")]
 struct SetOne {
@@ -238,6 +285,7 @@ struct SetOne {
     subscription_state: GroupState,
     external_id: Option<OneOrMany<0>>,
     email: Option<OneOrMany<0>>,
+    phone: Option<OneOrMany<0>>,
 }
 
 /// The new states of users in several subscription groups.
@@ -247,14 +295,15 @@ struct SetMany {
     subscription_groups: List<GroupUsers, 1, MAX>,
 }
 
-/// The new state of users in a subscription group: of those in `external_ids` and those in
-/// `emails`.
+/// The new state in a subscription group: of the users in `external_ids` and `emails`, and of the
+/// numbers in `phones`.
 #[derive(Deserialize, JsonSchema)]
 struct GroupUsers {
     subscription_group_id: String,
     subscription_state: GroupState,
     external_ids: Option<List<String, 0, MAX>>,
     emails: Option<List<String, 0, MAX>>,
+    phones: Option<List<String, 0, MAX>>,
 }
 
 impl From<SetOne> for GroupUsers {
@@ -264,14 +313,18 @@ impl From<SetOne> for GroupUsers {
             subscription_state: set.subscription_state,
             external_ids: set.external_id.map(|OneOrMany(ids)| List(ids)),
             emails: set.email.map(|OneOrMany(emails)| List(emails)),
+            phones: set.phone.map(|OneOrMany(phones)| List(phones)),
         }
     }
 }
 
-const SET_ABOUT: &str = "At most 50 users. The response is sent once the change is durable. The \
-                         change is applied soon after. Of several states for a user and a group, \
-                         the one that was received last holds, whatever identifier named the \
-                         user. Unknown users are skipped. States in other groups do not change.";
+const SET_ABOUT: &str = "At most 50 users and numbers. The response is sent once the change is \
+                         durable. The change is applied soon after. Of several states for a user \
+                         and a group, the one that was received last holds, whatever identifier \
+                         named the user. `unsubscribed` also holds for the user's number, and so \
+                         for all users who have it, now or later. A number becomes `subscribed` \
+                         again only by `phone`. Unknown users are skipped. States in other groups \
+                         do not change.";
 
 fn describe_set() -> Operation {
     Operation::new(Method::POST, "setSubscription", TAG, "Set users' state in a subscription group")
@@ -285,7 +338,7 @@ fn describe_set() -> Operation {
                 "subscription_state": "subscribed", "external_id": ["ann"],
             }),
         )
-        .returns_success(StatusCode::CREATED, "The change is durable.")
+        .returns::<Warned<Success>>(StatusCode::CREATED, "The change is durable.")
 }
 
 fn describe_set_many() -> Operation {
@@ -301,7 +354,7 @@ fn describe_set_many() -> Operation {
                 "subscription_state": "unsubscribed", "external_ids": ["ann"],
             }] }),
         )
-        .returns_success(StatusCode::CREATED, "The change is durable.")
+        .returns::<Warned<Success>>(StatusCode::CREATED, "The change is durable.")
 }
 
 async fn set(
@@ -318,10 +371,11 @@ async fn set(
     let settings = settings::find(&app, caller.workspace.id).await?;
     let members = turn.in_place(JsonText::object)?;
     let objects = group_states(&members, endpoint, &settings);
-    let objects = objects.map_err(|error| turn.rejected(error))?;
+    let (objects, warnings) = objects.map_err(|error| turn.rejected(error))?;
     drop(members);
     let (messages, opt_outs) = to_log(objects, &app, caller, turn.received())?;
-    let response = StoredResponse::json(StatusCode::CREATED, &Success::default())?;
+    let answer = Warned { response: Success::default(), warnings };
+    let response = StoredResponse::json(StatusCode::CREATED, &answer)?;
     let response = turn.append(messages, response).await?;
     opt_outs.apply(&app).await;
     Ok(response)
@@ -332,37 +386,57 @@ fn group_states(
     members: &Map<String, Value>,
     endpoint: Endpoint,
     settings: &Settings,
-) -> Result<Vec<Object<'static>>, ApiError> {
-    let groups = match endpoint {
-        Endpoint::One => vec![fields::read::<SetOne>(members)?.into()],
-        Endpoint::Many => fields::read::<SetMany>(members)?.subscription_groups.0,
+) -> Result<(Vec<Object<'static>>, Vec<Warning>), ApiError> {
+    let (groups, warnings) = match endpoint {
+        Endpoint::One => {
+            let (set, warnings) = fields::read_request::<SetOne>(members)?;
+            (vec![set.into()], warnings)
+        }
+        Endpoint::Many => {
+            let (set, warnings) = fields::read_request::<SetMany>(members)?;
+            (set.subscription_groups.0, warnings)
+        }
     };
     let (mut objects, mut keys) = (Vec::new(), HashSet::new());
-    for GroupUsers { subscription_group_id, subscription_state, external_ids, emails } in groups {
-        let group = check_group(settings, &subscription_group_id)?;
-        let ids = external_ids.unwrap_or_default().0.into_iter().map(|id| {
+    for users in groups {
+        let group = check_group(settings, &users.subscription_group_id)?;
+        let ids = users.external_ids.unwrap_or_default().0.into_iter().map(|id| {
             let id = Identifier::try_from(id);
             let id = id.map_err(|why| ApiError::invalid_field(format!("external_id {why}")))?;
             Ok(identifier::Identifier::ExternalId(id.0.into()))
         });
-        let by_email = emails.unwrap_or_default().0.into_iter().map(by_email);
-        let users = ids.chain(by_email).collect::<Result<Vec<_>, ApiError>>()?;
-        if users.is_empty() {
-            return Err(missing("external_id or email"));
+        let by_email = users.emails.unwrap_or_default().0.into_iter().map(by_email);
+        let ids = ids.chain(by_email).collect::<Result<Vec<_>, ApiError>>()?;
+        let phones = users.phones.unwrap_or_default().0.into_iter().map(phone);
+        let phones = phones.collect::<Result<Vec<_>, ApiError>>()?;
+        if ids.is_empty() && phones.is_empty() {
+            return Err(missing(USERS));
         }
-        keys.extend(users.iter().map(identifier::Identifier::key));
+        keys.extend(ids.iter().map(identifier::Identifier::key));
+        keys.extend(phones.iter().map(|phone| phone.number.clone()));
         if keys.len() > MAX {
             let text = format!("subscription_groups must have at most {MAX} users in total");
             return Err(ApiError::invalid_field(text));
         }
-        for user in users {
-            let state = json_text(subscription_state.json())?;
-            let entry = (Cow::Owned(group.to_string()), state);
-            objects.push(attributes(user, Entries::default(), Entries(vec![entry])));
+        let states = || {
+            let state = json_text(users.subscription_state.json())?;
+            Ok::<_, ApiError>(Entries(vec![(Cow::Owned(group.to_string()), state)]))
+        };
+        for user in ids {
+            let attributes = Attributes::states(user, Entries::default(), states()?);
+            objects.push(Object::Attributes(attributes));
+        }
+        for Phone { number, .. } in phones {
+            let address = DecidedAddress::Phone(number.into());
+            let attributes = Attributes::about_address(address, Entries::default(), states()?);
+            objects.push(Object::Attributes(attributes));
         }
     }
-    Ok(objects)
+    Ok((objects, warnings))
 }
+
+/// The fields that select users.
+const USERS: &str = "external_id, email or phone";
 
 fn missing(name: &str) -> ApiError {
     ApiError::Field(Code::MissingField, format!("{name} is required"))
@@ -373,25 +447,14 @@ fn by_email(email: String) -> Result<identifier::Identifier<'static>, ApiError> 
     Ok(identifier::Identifier::Email(email.into()))
 }
 
-fn json_text(text: &'static str) -> Result<Json<'static>, ApiError> {
-    Json::compact(text.into()).map_err(ApiError::Internal)
+fn phone(text: String) -> Result<Phone, ApiError> {
+    let shown = text.clone();
+    Phone::try_from(text)
+        .map_err(|why| ApiError::invalid_field(format!("phone {why}, not {shown:?}")))
 }
 
-fn attributes(
-    user: identifier::Identifier<'static>,
-    fields: Entries<'static>,
-    groups: Entries<'static>,
-) -> Object<'static> {
-    Object::Attributes(Attributes {
-        user,
-        update_only: true,
-        fields,
-        custom: Entries::default(),
-        inc: Entries::default(),
-        add: Entries::default(),
-        remove: Entries::default(),
-        groups,
-    })
+fn json_text(text: &'static str) -> Result<Json<'static>, ApiError> {
+    Json::compact(text.into()).map_err(ApiError::Internal)
 }
 
 // Emails -------------------------------------------------------------------------------------
@@ -417,17 +480,17 @@ fn describe_email() -> Operation {
     Operation::new(Method::POST, "setEmailStatus", TAG, "Set users' email subscription")
         .by(Access::Key(EMAIL))
         .about(
-            "Changes all users who have the address. A user who gets an unsubscribed address later \
-             is unsubscribed, too. At most 50 addresses. The response is sent once the change is \
-             durable. The change is applied soon after. It has no effect on users with a state \
-             that was received later.",
+            "Sets the state of the address, and so of all users who have it, now or later. Only this \
+             request ends an opt-out of the address: a user's own state does not. At most 50 \
+             addresses. The response is sent once the change is durable. The change is applied \
+             soon after. It has no effect if a later one was received.",
         )
         .repeatable()
         .takes::<EmailStatus>(
             "An address",
             json!({ "email": "ann@example.com", "subscription_state": "unsubscribed" }),
         )
-        .returns_success(StatusCode::CREATED, "The change is durable.")
+        .returns::<Warned<Success>>(StatusCode::CREATED, "The change is durable.")
 }
 
 async fn email(
@@ -440,52 +503,28 @@ async fn email(
         Begun::Replay(response) => return Ok(response),
         Begun::Turn(turn) => turn,
     };
-    let EmailStatus { email, subscription_state } =
-        fields::read(&turn.in_place(JsonText::object)?)?;
+    let read = fields::read_request::<EmailStatus>(&turn.in_place(JsonText::object)?);
+    let (status, warnings) = read.map_err(|error| turn.rejected(error))?;
+    let EmailStatus { email, subscription_state } = status;
     let state = match subscription_state {
         EmailState::OptedIn => "\"opted_in\"",
         EmailState::Subscribed => "\"subscribed\"",
         EmailState::Unsubscribed => "\"unsubscribed\"",
     };
     let OneOrMany(emails) = email;
-    let (mut objects, mut has_placeholder) = (Vec::new(), false);
-    let mut tx = app.request_queue.snapshot().await?;
-    for email in emails {
-        let by_email = by_email(email.clone())?;
-        let mut identifiers: Vec<identifier::Identifier<'static>> = Vec::new();
-        let visit = |user: StoredUser| {
-            identifiers.push(match user.external_id {
-                Some(id) => identifier::Identifier::ExternalId(id.into()),
-                None => identifier::Identifier::ServiceId(user.service_id),
-            });
-            if identifiers.len() > MAX_NAMED {
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        };
-        let workspace = caller.workspace.id;
-        email_owners::for_each_holder(&mut tx, workspace, &[&email], visit).await?;
-        if identifiers.len() > MAX_NAMED {
-            identifiers.clear();
-            has_placeholder = true;
-        }
-        // By the address, too: it also applies to users who get the address from requests that were
-        // received before and are not applied yet, and to users who get it later.
-        identifiers.push(by_email);
-        for user in identifiers {
-            let entry = (Cow::Borrowed(Field::EmailSubscribe.name()), json_text(state)?);
-            objects.push(attributes(user, Entries(vec![entry]), Entries::default()));
-        }
-    }
-    drop(tx);
+    let objects = emails.into_iter().map(|email| {
+        check::email(&email).map_err(|why| ApiError::invalid_field(about_field("email", &why)))?;
+        let entry = (Cow::Borrowed(Field::EmailSubscribe.name()), json_text(state)?);
+        let (address, states) = (DecidedAddress::Email(email.into()), Entries(vec![entry]));
+        let attributes = Attributes::about_address(address, states, Entries::default());
+        Ok(Object::Attributes(attributes))
+    });
+    let objects = objects.collect::<Result<Vec<_>, ApiError>>()?;
     let (messages, opt_outs) = to_log(objects, &app, caller, turn.received())?;
-    let response = StoredResponse::json(StatusCode::CREATED, &Success::default())?;
-    // Another user may have the address when the request is repeated. Setting a state twice is
-    // harmless.
-    let response = turn.append_varying(messages, response).await?;
-    if !has_placeholder {
-        opt_outs.apply(&app).await;
-    }
+    let answer = Warned { response: Success::default(), warnings };
+    let response = StoredResponse::json(StatusCode::CREATED, &answer)?;
+    let response = turn.append(messages, response).await?;
+    opt_outs.apply(&app).await;
     Ok(response)
 }
 

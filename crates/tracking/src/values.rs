@@ -42,7 +42,7 @@ pub fn user_alias(json: &str) -> Checked<UserAlias<'static>> {
 
 pub fn email(json: &str) -> Checked<Cow<'_, str>> {
     let text = check::text(json)?;
-    check::email(&text)?;
+    check::new_email(&text)?;
     Ok(text)
 }
 

@@ -8,7 +8,7 @@ use crate::campaigns::{self, Campaign, Kind};
 use crate::cli::table::printable;
 use crate::cli::{CommandResult, PageArguments, WorkspaceArgument, ids, print, table, template};
 use crate::dispatches;
-use crate::dispatches::preview::{Draft, Subject, declared, preview};
+use crate::dispatches::preview::{Draft, Reason, Subject, add_reasons, declared, preview};
 use crate::messages::external::External;
 use crate::workspaces::{Workspace, settings};
 use kit::json::{TreeObject, pretty};
@@ -137,12 +137,10 @@ pub async fn show_preview(app: &App, arguments: Preview) -> CommandResult {
     let (content, problems) = declared(&campaign, &settings)
         .ok_or_else(|| format!("{} declares no messages", campaign.name))?;
     let subject = Subject {
-        profile: user.profile,
-        custom: user.custom,
-        service_id: Some(user.service_id),
         event_properties: arguments.event_properties,
         api_trigger_properties: arguments.trigger_properties,
         canvas_entry_properties: arguments.canvas_entry_properties,
+        ..Subject::from_recipient(user)
     };
     let external = External {
         app,
@@ -151,10 +149,15 @@ pub async fn show_preview(app: &App, arguments: Preview) -> CommandResult {
         is_urgent: false,
         time: None,
     };
-    let (mut warnings, mut unsent) = (Vec::new(), problems.len());
+    let (mut warnings, mut previews) = (Vec::new(), Vec::new());
     for message in content.messages() {
-        let shown = preview(&external, Draft::Message(message), &subject, &mut warnings).await;
-        unsent += usize::from(shown.rendered.is_none());
+        previews.push(preview(&external, Draft::Message(message), &subject, &mut warnings).await);
+    }
+    let (of_workspace, rendered) = ((workspace.id, &*settings), (content.messages(), &subject));
+    add_reasons(app, of_workspace, Some(&campaign), rendered, &mut previews).await?;
+    let mut unsent = problems.len();
+    for (message, shown) in content.messages().iter().zip(&previews) {
+        unsent += usize::from(!shown.is_sent());
         if arguments.json {
             println!("{}", json!(shown));
             continue;
@@ -166,6 +169,9 @@ pub async fn show_preview(app: &App, arguments: Preview) -> CommandResult {
             (None, None, reason) => {
                 println!("  failed: {}", printable(reason.as_deref().unwrap_or("-")));
             }
+        }
+        for Reason { reason, text } in &shown.why_not {
+            println!("  would not be sent: {reason}: {}", printable(text));
         }
     }
     warnings.iter().for_each(|warning| eprintln!("warning: {}", printable(warning)));

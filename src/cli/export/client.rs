@@ -1,5 +1,7 @@
 //! A client of the API's export endpoints.
 
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,15 +9,17 @@ use parking_lot::Mutex;
 use reqwest::header::{IF_RANGE, RANGE};
 use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, StatusCode};
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 use url::Url;
 use uuid::Uuid;
 
 use super::events::Events;
 use crate::cli::table::{Cell, number, optional, progress, state, text, time_in};
 use exports::status::is_object_prefix;
+use gateway::warnings::Warning;
 use kit::errors::{causes, with_causes};
 use kit::words::{after_colon, count};
 use proof::verify::Trust;
@@ -31,9 +35,20 @@ const CONTROL_GROUP: &str = "/users/export/global_control_group";
 const SEGMENT: &str = "/users/export/segment";
 
 /// The path of a request with this body.
-fn request_path(body: &Value) -> &'static str {
-    let is_of_segment = ["segment_id", "audience"].iter().any(|field| body.get(field).is_some());
+fn request_path(Body(fields): &Body) -> &'static str {
+    let is_of_segment = ["segment_id", "audience"].iter().any(|name| fields.contains_key(name));
     if is_of_segment { SEGMENT } else { CONTROL_GROUP }
+}
+
+/// The fields of a request, each as JSON: an audience has all digits of its numbers.
+#[derive(Default, Serialize)]
+pub struct Body(BTreeMap<&'static str, Box<RawValue>>);
+
+impl Body {
+    pub fn set(&mut self, name: &'static str, value: &impl Serialize) -> serde_json::Result<()> {
+        self.0.insert(name, to_raw_value(value)?);
+        Ok(())
+    }
 }
 
 /// Maximum number of redirects of one request.
@@ -87,7 +102,24 @@ pub struct Requested {
     pub object_prefix: String,
     pub url: Option<String>,
     #[serde(default)]
-    pub warnings: Vec<String>,
+    pub warnings: Vec<ShownWarning>,
+}
+
+/// A warning. Gateways of 0.2.0 return its text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub enum ShownWarning {
+    Warning(Warning),
+    Text(String),
+}
+
+impl Display for ShownWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Warning(warning) => f.write_str(&warning.to_line()),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
 }
 
 /// The response to a dry run.
@@ -100,7 +132,7 @@ pub struct DryRun {
     pub exports_in_progress: u64,
     pub destination: TestedDestination,
     #[serde(default)]
-    pub warnings: Vec<String>,
+    pub warnings: Vec<ShownWarning>,
 }
 
 #[derive(Deserialize)]
@@ -230,7 +262,7 @@ impl Client {
     }
 
     /// Requests an export. Retries only if no request has arrived.
-    pub async fn request(&self, body: &Value) -> Result<Requested, ClientError> {
+    pub async fn request(&self, body: &Body) -> Result<Requested, ClientError> {
         let response =
             self.send(self.authorized(Method::POST, request_path(body)).json(body)).await?;
         let requested: Requested = serde_json::from_slice(&response)?;
@@ -239,7 +271,7 @@ impl Client {
     }
 
     /// Estimates an export that would be requested with this body.
-    pub async fn dry_run(&self, body: &Value) -> Result<(DryRun, Value), ClientError> {
+    pub async fn dry_run(&self, body: &Body) -> Result<(DryRun, Value), ClientError> {
         let response =
             self.send(self.authorized(Method::POST, request_path(body)).json(body)).await?;
         let raw: Value = serde_json::from_slice(&response)?;

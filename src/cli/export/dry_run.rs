@@ -1,14 +1,12 @@
 //! `longshore export run --dry-run`: prints the estimate of an export.
 
-use serde_json::Value;
-
-use super::client::{Basis, Client, DryRun, Estimate, EstimatedUsers, TestedDestination};
+use super::client::{Basis, Body, Client, DryRun, Estimate, EstimatedUsers, TestedDestination};
 use crate::cli::CommandResult;
 use crate::cli::table::{fields, number, text};
 use kit::words::{count, grouped};
 
-pub(super) async fn run(client: &Client, mut body: Value, json: bool) -> CommandResult {
-    body["dry_run"] = true.into();
+pub(super) async fn run(client: &Client, mut body: Body, json: bool) -> CommandResult {
+    body.set("dry_run", &true)?;
     let (dry_run, raw) = client.dry_run(&body).await?;
     if json {
         println!("{raw}");

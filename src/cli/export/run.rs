@@ -2,26 +2,30 @@
 //! behind its URL.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::client::{Client, ClientError, Export};
+use super::client::{Body, Client, ClientError, Export};
 use super::download::{self, print_result};
 use super::dry_run;
 use crate::cli::progress::{Progress, Unit};
 use crate::cli::{CommandResult, ids};
 use crate::shutdown;
+use kit::lists;
 
 /// Interval between checks of an export's state.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 #[derive(clap::Args)]
 pub(super) struct Run {
-    /// Fields to export: fields of the user record, custom_attributes or custom_attributes.<name>
-    #[arg(long, value_delimiter = ',', required = true)]
-    fields: Vec<String>,
+    /// Fields to export: fields of the user record, custom_attributes or custom_attributes.<name>.
+    /// Separated by commas; a name with a comma is in double quotes, as in CSV. May be repeated
+    #[arg(long, value_name = "NAME,…", required = true)]
+    fields: Vec<Names>,
     /// Segment to export, by its id or name; without it and --audience, the global control group. A
     /// name needs a key with the permission segments.list
     #[arg(long, value_name = "SEGMENT")]
@@ -50,6 +54,18 @@ pub(super) struct Run {
     dry_run: bool,
 }
 
+/// Names of fields, as a [list](lists).
+#[derive(Clone, Debug)]
+struct Names(Vec<String>);
+
+impl FromStr for Names {
+    type Err = String;
+
+    fn from_str(list: &str) -> Result<Self, String> {
+        lists::split(list).map(Self)
+    }
+}
+
 pub(super) async fn run(client: &Client, run: Run, json: bool) -> CommandResult {
     // Checked before the export is requested: later would be too late.
     let output = run.output.display();
@@ -60,7 +76,7 @@ pub(super) async fn run(client: &Client, run: Run, json: bool) -> CommandResult 
     }
     let mut body = body(&run)?;
     if let Some(segment) = &run.segment {
-        body["segment_id"] = segment_id(client, segment).await?.into();
+        body.set("segment_id", &segment_id(client, segment).await?)?;
     }
     if run.dry_run {
         return dry_run::run(client, body, json).await;
@@ -108,8 +124,10 @@ async fn segment_id(client: &Client, segment: &str) -> CommandResult<String> {
     Ok(found.id.to_string())
 }
 
-fn body(run: &Run) -> CommandResult<Value> {
-    let mut body = json!({ "fields_to_export": run.fields });
+fn body(run: &Run) -> CommandResult<Body> {
+    let fields: Vec<&String> = run.fields.iter().flat_map(|Names(names)| names).collect();
+    let mut body = Body::default();
+    body.set("fields_to_export", &fields)?;
     let texts = [
         ("destination", &run.destination),
         ("output_format", &run.format),
@@ -117,18 +135,19 @@ fn body(run: &Run) -> CommandResult<Value> {
     ];
     for (field, text) in texts {
         if let Some(text) = text {
-            body[field] = text.as_str().into();
+            body.set(field, text)?;
         }
     }
     if let Some(users) = run.users_per_file {
-        body["users_per_file"] = users.into();
+        body.set("users_per_file", &users)?;
     }
     if let Some(file) = &run.audience {
         let path = if file.as_os_str() == "-" { Path::new("/dev/stdin") } else { file };
         let audience = std::fs::read_to_string(path)
             .map_err(|error| format!("--audience {}: {error}", file.display()))?;
-        body["audience"] = serde_json::from_str(&audience)
+        let audience: Box<RawValue> = serde_json::from_str(&audience)
             .map_err(|error| format!("--audience {}: {error}", file.display()))?;
+        body.set("audience", &audience)?;
     }
     Ok(body)
 }

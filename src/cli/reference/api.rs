@@ -15,7 +15,7 @@ const END: &str = "<!-- end of generated -->";
 
 /// Types with a section of their own in the book.
 const LINKS: [(&str, &str); 7] = [
-    ("Time", "[time](track.md#times)"),
+    ("Time", "[time](times.md)"),
     ("ConnectedAudience", "[connected audience](audiences.md)"),
     ("Messages", "[message objects](message-objects.md)"),
     ("AttributesBeside", "[attributes](track.md#attribute-objects)"),

@@ -70,7 +70,7 @@ async fn run() {
     let (minutes, seed) = (number("MINUTES").unwrap_or(30), seed());
     let (begun, time) = (Instant::now(), Duration::from_secs(minutes * 60));
     let mut random = StdRng::seed_from_u64(seed);
-    println!("{minutes} minutes, seed {seed} (CHAOS_SEED repeats the choices)");
+    println!("{minutes} minutes");
     assert!(faults::have_disks(), "the servers need disks of their own: scripts/chaos all");
     let stage = Stage::new(Plan {
         seed,

@@ -65,11 +65,7 @@ struct Scene {
 impl Scene {
     async fn new(scale: &Scale) -> Self {
         let Quota { purchases, events } = scale.quota;
-        println!(
-            "{purchases} purchases and {events} events of {} users, seed {} (CHAOS_SEED repeats \
-             the choices)",
-            scale.users, scale.seed
-        );
+        println!("{purchases} purchases and {events} events of {} users", scale.users);
         let settings = [
             ("LONGSHORE_LOG__PARTITIONS", "6".to_owned()),
             // With it the lease of a request whose gateway was killed is short.

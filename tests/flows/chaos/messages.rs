@@ -82,10 +82,7 @@ struct Scene {
 impl Scene {
     async fn new(scale: &Scale) -> Self {
         let users = scale.users();
-        println!(
-            "{} messages to {users} users, seed {} (CHAOS_SEED repeats the choices)",
-            scale.messages, scale.seed
-        );
+        println!("{} messages to {users} users", scale.messages);
         let receivers = Arc::new(ChannelReceivers::start().await);
         let settings = [
             ("LONGSHORE_LOG__APPEND_TIMEOUT_MS", "3000".to_owned()),

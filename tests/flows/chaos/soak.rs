@@ -18,7 +18,7 @@ const ALLOWANCE: u64 = 16 << 20;
 #[ignore = "takes an hour: scripts/chaos soak"]
 async fn on_request() {
     let (minutes, seed) = (number("MINUTES").unwrap_or(60), seed());
-    println!("{minutes} minutes, seed {seed} (CHAOS_SEED repeats the choices)");
+    println!("{minutes} minutes");
     let stage = Stage::new(Plan {
         seed,
         users: count("USERS", 10_000),

@@ -183,19 +183,29 @@ async fn subscriptions_are_set_and_returned() {
     world.done("/subscription/status/set", set).await;
     let both = json!({ "cay": "Unsubscribed", "c@example.com": "Unsubscribed" });
     assert_eq!(states("external_id=cay&email=c@example.com").await, both);
-    // What would name other users is not ignored.
+    // Numbers, too, whether or not a user has them.
     let set = json!({
-        "subscription_group_id": GROUP, "subscription_state": "subscribed",
-        "external_id": "cay", "phone": ["+15550100"],
+        "subscription_group_id": GROUP, "subscription_state": "unsubscribed",
+        "external_id": "cay", "phone": ["+15550177"],
     });
-    world.refused("/subscription/status/set", set.clone(), 400, "invalid-field").await;
+    world.done("/subscription/status/set", set).await;
     let path = "/v2/subscription/status/set";
-    let many = json!({ "subscription_groups": [{
+    let mut many = json!({ "subscription_groups": [{
         "subscription_group_id": GROUP, "subscription_state": "subscribed",
-        "external_ids": ["cay"], "phones": ["+15550100"],
+        "external_ids": ["cay"], "phones": ["+15550178"],
     }] });
+    world.done(path, many.clone()).await;
+    let all = json!({ "cay": "Subscribed", "+15550177": "Unsubscribed", "15550178": "Subscribed" });
+    assert_eq!(states("external_id=cay&phone=%2B15550177&phone=15550178").await, all);
+    let set = json!({
+        "subscription_group_id": GROUP, "subscription_state": "unsubscribed",
+        "external_id": "cay",
+    });
+    world.done("/subscription/status/set", set.clone()).await;
+    // What would name other users is not ignored.
+    many["subscription_groups"][0]["user_aliases"] = json!(["cay"]);
     world.refused(path, many, 400, "invalid-field").await;
-    let query = format!("subscription_group_id={GROUP}&external_id=cay&phone=%2B15550100");
+    let query = format!("subscription_group_id={GROUP}&external_id=cay&user_alias=c");
     let answer = world.api.get(&format!("/subscription/status/get?{query}")).await;
     assert_eq!((answer.status.as_u16(), &answer.body["code"]), (400, &json!("invalid-field")));
     assert_eq!(states("external_id=cay").await, json!({ "cay": "Unsubscribed" }));

@@ -83,7 +83,7 @@ async fn a_schedule_is_found_and_cancelled(backend: Backend) {
             "2099-01-01 09:30:00",
         ],
     );
-    for state in ["pending", "sent"] {
+    for state in ["pending", "sending"] {
         let command = format!("longshore schedules list --workspace=acme --state={state}");
         assert!(list.contains(&command), "{command}: {list}");
     }

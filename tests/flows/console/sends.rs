@@ -251,6 +251,16 @@ async fn a_preview_shows_what_a_user_would_get_and_sends_nothing() {
     assert_eq!(entries[0]["details"]["campaign_id"], CAMPAIGN, "{entries:?}");
     assert!(!json!(entries).to_string().contains("u0001"), "{entries:?}");
 
+    // What would not be sent is shown with the reason.
+    let messages = message(&sending.receiver, "Hi {{api_trigger_properties.${code}}}");
+    let paused = json!([{ "id": CAMPAIGN, "name": HOSTILE, "type": "api", "paused": true,
+                          "messages": messages }]);
+    sending.fleet.apply(&[sending.workspace.clone().with("campaigns", paused)]).await;
+    let page = browser.post(PREVIEW, &values).await;
+    let expected = ["Would not be sent", "The campaign is paused", "Hi &lt;b&gt;X&lt;/b&gt;"];
+    assert_has(&page, &expected);
+    assert!(!page.text.contains("Would be sent"), "{}", page.text);
+
     // All errors at once, next to their fields; what was entered stays.
     let wrong = [("campaign", "x"), ("user", "nobody"), ("event_properties", "[1]")];
     let page = browser.post(PREVIEW, &wrong).await;
@@ -258,7 +268,7 @@ async fn a_preview_shows_what_a_user_would_get_and_sends_nothing() {
     for part in ["campaign-error", "user-error", "event_properties-error", "nobody", "[1]"] {
         assert!(page.text.contains(part), "{part}: {}", page.text);
     }
-    assert_eq!(audited(&sending.fleet, "user.preview").await.len(), 1);
+    assert_eq!(audited(&sending.fleet, "user.preview").await.len(), 2);
     let entries = audited(&sending.fleet, "user.search").await;
     assert_eq!(entries.len(), 1, "{entries:?}");
     assert_eq!(entries[0]["details"], json!({ "users": [] }), "{entries:?}");

@@ -1,5 +1,6 @@
 //! Who is part of an export of an audience: exactly those who matched when it was planned.
 
+use kit::json::ObjectText;
 use longshore::exports::{Audience, ExportError, State, audience, plan};
 use longshore::workspaces::segments;
 
@@ -30,6 +31,7 @@ impl World {
     }
 
     fn job_of(&self, target: Value) -> Job {
+        let target = ObjectText::from(target.as_object().unwrap());
         let segment_id = audience::id_of_connected(self.workspace.id, &target);
         Job { audience: Audience::Connected(target), segment_id, ..self.base.job() }
     }

@@ -61,6 +61,155 @@ async fn start(backend: Backend) -> (Fleet, Api, Api) {
     (fleet, acme, beta)
 }
 
+const PROMO: &str = "aaaa0000-0000-4000-8000-000000000005";
+const SHOES: &str = "aaaa0000-0000-4000-8000-000000000006";
+const OLD: &str = "aaaa0000-0000-4000-8000-000000000007";
+const GROUP: &str = "cccc0000-0000-4000-8000-000000000001";
+
+/// What the address to unsubscribe is in each preview.
+const LINK: &str = "https://longshore.example.com/api/email/unsubscribe/preview";
+
+/// The reasons of a preview, for each message in order.
+fn reasons(previews: &[Value]) -> Vec<Vec<&str>> {
+    previews
+        .iter()
+        .map(|preview| {
+            let all = preview["why_not"].as_array().map(Vec::as_slice).unwrap_or_default();
+            all.iter().map(|why| why["reason"].as_str().expect("a reason")).collect()
+        })
+        .collect()
+}
+
+/// A message that cannot reach the user is shown with the reason, and is not a success.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_preview_says_why_a_user_would_not_get_it() {
+    let public_url = ("LONGSHORE_PUBLIC_URL", "https://longshore.example.com/api".to_owned());
+    let fleet = Fleet::start(Backend::Embedded, &[public_url]).await;
+    let link = "<a href=\"{{${set_user_to_unsubscribed_url}}}\">no more</a>";
+    let email = json!({ "app_id": "web", "from": "a@acme.example", "subject": "Hi", "body": link });
+    let push = json!({ "alert": "Hi" });
+    let sms = json!({ "subscription_group_id": GROUP, "app_id": "web", "body": "Hi" });
+    let provider = json!({ "url": "https://provider.acme.example/" });
+    let messages = json!({ "email": email, "apple_push": push, "sms": sms });
+    let gold = json!({ "custom_attribute": {
+        "custom_attribute_name": "tier", "comparison": "equals", "value": "gold",
+    } });
+    let campaign = |id: &str, more: Value| {
+        let mut campaign = json!({ "id": id, "name": id, "type": "api",
+                                   "messages": { "email": email } });
+        campaign.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        campaign
+    };
+    let acme = file("acme")
+        .with_percent(Some(100))
+        .with("email", json!({ "smtp": "smtp://relay.acme.example", "from": "a@acme.example" }))
+        .with("providers", json!({ "push": provider, "sms": provider }))
+        .with("subscription_groups", json!([{ "id": GROUP, "channel": "sms", "from": "ACME" }]))
+        .with("frequency_capping", json!([{ "messages": 1, "days": 7, "channel": "email" }]))
+        .with(
+            "campaigns",
+            json!([
+                campaign(PROMO, json!({ "messages": messages })),
+                campaign(NEWS, json!({ "paused": true })),
+                campaign(OLD, json!({ "archived": true })),
+                campaign(SHOES, json!({
+                    "type": "triggered", "audience": gold,
+                    "trigger": { "purchase": { "product_id": "shoes" } },
+                })),
+                { "id": RECEIPT, "name": "Receipt", "type": "transactional",
+                  "email": { "subject": "Thanks", "body": link } },
+            ]),
+        )
+        .with(
+            "canvases",
+            json!([{ "id": SPRING, "name": "Spring", "messages": { "email": email } }]),
+        );
+    let acme = fleet.apply(&[acme]).await.remove(0);
+    let token = json!([{ "app_id": "ios", "token": "t1" }]);
+    let groups = json!([{ "subscription_group_id": GROUP, "subscription_state": "subscribed" }]);
+    let users = [
+        json!({ "external_id": "ann", "email": "ann@acme.example" }),
+        json!({ "external_id": "bob", "email": "bob@acme.example",
+                "email_subscribe": "unsubscribed" }),
+        json!({ "external_id": "cid", "phone": "+4915112345678" }),
+        json!({ "external_id": "dan", "phone": "+4915112345679", "push_tokens": token,
+                "subscription_groups": groups, "email": "dan@acme.example",
+                "push_subscribe": "unsubscribed" }),
+    ];
+    fleet.import("acme", &users.map(|user| user.to_string())).await;
+
+    let preview = async |campaign: &str, user: &str| {
+        let body = json!({ "campaign_id": campaign, "external_user_id": user });
+        let shown = previews(&acme, &body).await;
+        // All messages are shown.
+        assert!(shown.iter().all(|preview| preview["rendered"].is_object()), "{shown:?}");
+        // The command says the same, and fails if a message would not be sent.
+        let command = ["campaigns", "preview", campaign, "--user", user, "--json"];
+        let output = fleet.command(&command).await;
+        let printed = String::from_utf8(output.stdout).expect("UTF-8");
+        let printed: Vec<Value> =
+            printed.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+        assert_eq!(printed, shown, "{campaign} for {user}");
+        let are_sent = shown.iter().all(|preview| preview.get("why_not").is_none());
+        assert_eq!(output.status.success(), are_sent, "{campaign} for {user}");
+        shown
+    };
+    // In the order of the file's fields: apple_push, email, sms.
+    for (user, expected) in [
+        ("ann", [vec!["no_address"], vec![], vec!["no_address"]]),
+        ("bob", [vec!["no_address"], vec!["unsubscribed"], vec!["no_address"]]),
+        ("cid", [vec!["no_address"], vec!["no_address"], vec!["unreachable"]]),
+    ] {
+        let shown = preview(PROMO, user).await;
+        let channels: Vec<&Value> = shown.iter().map(|preview| &preview["channel"]).collect();
+        assert_eq!(channels, ["apple_push", "email", "sms"]);
+        assert_eq!(reasons(&shown), expected, "{user}: {shown:?}");
+    }
+    let shown = preview(PROMO, "dan").await;
+    assert_eq!(reasons(&shown)[1..], [vec![""; 0], vec![]], "{shown:?}");
+    assert_eq!(reasons(&shown)[0].len(), 1, "{shown:?}");
+    for (campaign, user, expected) in [
+        (NEWS, "ann", vec!["campaign_paused"]),
+        (NEWS, "bob", vec!["campaign_paused", "unsubscribed"]),
+        (OLD, "ann", vec!["campaign_archived"]),
+        // Everybody is in the control group, which requests of campaigns do not exclude.
+        (SPRING, "ann", vec!["control_group"]),
+        (SHOES, "ann", vec!["not_in_audience"]),
+        // Sent whatever the subscription is.
+        (RECEIPT, "bob", vec![]),
+        (RECEIPT, "cid", vec!["no_address"]),
+    ] {
+        let shown = preview(campaign, user).await;
+        assert_eq!(reasons(&shown), [expected], "{campaign} for {user}: {shown:?}");
+    }
+
+    // The address to unsubscribe is that of nobody, in previews of every kind.
+    for campaign in [NEWS, RECEIPT, SPRING] {
+        let shown = preview(campaign, "ann").await;
+        let body = shown[0]["rendered"]["body"].as_str().expect("a body");
+        assert_eq!(body, format!("<a href=\"{LINK}\">no more</a>"), "{campaign}");
+    }
+    let template = json!({ "template": "{{${set_user_to_unsubscribed_url}}}" });
+    assert_eq!(previews(&acme, &template).await[0]["rendered"], LINK);
+    let url = format!("{}/email/unsubscribe/preview", fleet.base());
+    let client = reqwest::Client::new();
+    for request in [client.get(&url), client.post(&url)] {
+        let answer = request.send().await.expect("a response");
+        assert_eq!(answer.status(), 410);
+        assert!(answer.text().await.expect("a text").contains("unsubscribes nobody"));
+    }
+    let ann = fleet.run(&["users", "show", "ann", "--json"]).await;
+    assert!(!ann.contains("unsubscribed"), "{ann}");
+
+    // Messages of a request, too.
+    let body = json!({ "messages": { "email": email }, "external_user_id": "bob" });
+    assert_eq!(reasons(&previews(&acme, &body).await), [vec!["unsubscribed"]]);
+    let body = json!({ "messages": { "email": email }, "external_user_id": "ann",
+                       "attributes": { "email": "x" } });
+    assert_eq!(reasons(&previews(&acme, &body).await), [vec!["unreachable"]]);
+    fleet.close().await;
+}
+
 async fn previews(api: &Api, body: &Value) -> Vec<Value> {
     let preview = api.post(PREVIEW, body).await;
     assert_eq!(preview.status, 200, "{body}: {preview:?}");

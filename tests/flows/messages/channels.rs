@@ -23,6 +23,9 @@ use uuid::Uuid;
 use crate::support::installation::Installation;
 use crate::support::stores::TestStore;
 
+/// The hash of the recipient's address.
+const ADDRESS_HASH: [u8; 32] = [7; 32];
+
 const WORKSPACE: &str = "
 workspace: acme
 currency: USD
@@ -126,6 +129,7 @@ impl Message {
             recipient: &self.recipient,
             rendered: &self.rendered,
             is_transactional: self.is_transactional,
+            address: Some(ADDRESS_HASH),
             campaign_id: None,
             send_id: Some("winter"),
             request_id: "request-1",

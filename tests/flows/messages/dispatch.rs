@@ -125,7 +125,9 @@ async fn templates_name_the_campaign_and_the_user(world: World) {
     let token = url.rsplit('/').next().unwrap();
     let whose =
         longshore::messages::unsubscribe_token::read(&world.installation.app.secrets, token);
-    assert_eq!(whose, Some((world.installation.workspace, world.service_id("ann").await)));
+    let whose = whose.expect("a valid token");
+    let user = (world.installation.workspace, world.service_id("ann").await);
+    assert_eq!((whose.workspace, whose.user), user);
     world.close().await;
 }
 
@@ -252,7 +254,7 @@ async fn reports_count_once(world: World) {
     assert_eq!(world.receipts(user).await.unwrap(), 0);
     let statistics = world.statistics().await;
     let counts = ["sent", "delivered", "bounced"].map(|name| statistics[0][name].as_i64().unwrap());
-    assert_eq!(counts, [2, 1, 1], "{statistics}");
+    assert_eq!(counts, [2, 0, 1], "{statistics}");
     world.close().await;
 }
 

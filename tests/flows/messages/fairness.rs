@@ -70,13 +70,20 @@ async fn slow_receivers_of_a_workspace_delay_no_other() {
     scene.send(1, 1, &receiver, "x").await;
     receiver.wait_for(1).await;
     assert_eq!(hanging.received().len(), PLACES, "the quick one waited for the slow ones");
+    hanging.clear_script();
+    hanging.release();
     scene.fleet.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_templates_of_a_workspace_delay_no_other() {
     const SENDS: usize = 10;
-    let scene = Scene::new(&[("LONGSHORE_WORKER__COMPUTE_THREADS", "1".to_owned())]).await;
+    // Hundreds of slow messages are left when the worker ends.
+    let scene = Scene::new(&[
+        ("LONGSHORE_WORKER__COMPUTE_THREADS", "1".to_owned()),
+        ("LONGSHORE_WORKER__DRAIN_SECONDS", "2".to_owned()),
+    ])
+    .await;
     let (slow, quick) = (Receiver::start([]).await, Receiver::start([]).await);
     for _ in 0..SENDS {
         scene.send(0, USERS, &slow, SLOW_TEMPLATE).await;

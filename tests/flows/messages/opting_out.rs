@@ -95,3 +95,38 @@ async fn decide_while_messages_wait(backend: Backend) {
     assert!(left["reason"].is_string(), "{left}");
     sending.fleet.close().await;
 }
+
+/// One sync with empty columns re-subscribes nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn empty_values_of_a_sync_do_not_end_an_opt_out() {
+    let sending = Sending::start(Backend::Embedded, &[], |receiver| {
+        let secret = "a-secret-of-more-than-24-bytes,-plain";
+        let push = json!({ "url": receiver.url("/push"), "secret": secret });
+        vec![
+            ("providers", json!({ "push": push })),
+            ("apps", json!([{ "id": APP, "name": "A", "platform": "ios" }])),
+        ]
+    })
+    .await;
+    let names = ["ann", "bob"];
+    let record = |name: &str| json!({ "external_id": name, "push_tokens": tokens(name) });
+    let records: Vec<String> = names.iter().map(|name| record(name).to_string()).collect();
+    sending.fleet.import("acme", &records).await;
+    for value in [json!("unsubscribed"), json!(null), json!("")] {
+        let attributes = json!([{ "external_id": "ann", "push_subscribe": value }]);
+        let body = json!({ "attributes": attributes });
+        assert_eq!(sending.api.post("/users/track", &body).await.status, 201);
+    }
+    sending.fleet.applied().await;
+    tokio::time::sleep(TAKES_EFFECT).await;
+    let body = json!({
+        "external_user_ids": names, "messages": { "apple_push": { "alert": "Hello" } },
+    });
+    assert_eq!(sending.api.post("/messages/send", &body).await.status, 201);
+    sending.receiver.wait_for(1).await;
+    sending.all_ended().await;
+    let received: Vec<(String, String)> =
+        sending.receiver.received().iter().map(destination).collect();
+    assert_eq!(received, [("bob".to_owned(), "bob".to_owned())]);
+    sending.fleet.close().await;
+}

@@ -2,13 +2,14 @@
 //! once however often it comes, and users who want no more emails.
 
 use jiff::Timestamp;
+use longshore::messages::unsubscribe_token;
 use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
 
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::receiver::Receiver;
-use crate::support::scripted_relay::ScriptedRelay;
+use crate::support::scripted_relay::{Action, ScriptedRelay, Step};
 use crate::support::{Api, WorkspaceFile, callbacks, eventually, servers};
 
 const CAMPAIGN: &str = "cccc0000-0000-4000-8000-000000000001";
@@ -33,7 +34,13 @@ impl World {
         let (relay, provider) = (ScriptedRelay::start(&[], []).await, Receiver::start([]).await);
         let workspace = WorkspaceFile::new("acme")
             .with_percent(None)
-            .permitted(&["messages.send", "users.track", "users.merge", "users.delete"])
+            .permitted(&[
+                "messages.send",
+                "users.track",
+                "users.merge",
+                "users.delete",
+                "email.status",
+            ])
             .with("campaigns", json!([{ "id": CAMPAIGN, "name": "Welcome", "type": "api" }]))
             .with("apps", json!([{ "id": IOS, "name": "Acme", "platform": "ios" }]))
             .with(
@@ -129,6 +136,7 @@ async fn reports_are_applied_once(backend: Backend) {
     let delivered = json!({ "reports": [{ "type": "delivered", "id": push }] });
     let bounced = json!({ "events": [
         { "type": "processed", "id": email },
+        { "type": "delivered", "id": email },
         { "type": "bounced", "id": email, "code": 550, "reason": "No such user" },
         { "type": "bounced", "id": "<of-others@acme.example>" },
     ] });
@@ -176,6 +184,29 @@ async fn reports_are_applied_once(backend: Backend) {
     ] });
     assert_eq!(world.report(PUSH, FEEDBACK_SECRET, &wrong).await, 400);
     assert_eq!(world.ann().await["push_tokens"].as_array().map(Vec::len), Some(1));
+    world.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_email_that_the_relay_rejected_was_not_sent() {
+    let world = World::start(Backend::Embedded).await;
+    world.relay.script([(Step::To, Action::Reply(550, "5.1.1 no such user"))]);
+    let body = json!({
+        "external_user_ids": ["ann"], "campaign_id": CAMPAIGN,
+        "messages": { "email": {
+            "app_id": IOS, "from": "hello@acme.example", "subject": "Hi", "body": "<p>Hi</p>",
+        } },
+    });
+    let answer = world.api.post("/messages/send", &body).await;
+    assert!(answer.status.is_success(), "{answer:?}");
+    eventually("it has bounced", || async { world.counts("email").await == [0, 0, 1] }).await;
+    let listed = world.fleet.run(&["messages", "ann", "--json"]).await;
+    let listed: Value = serde_json::from_str(&listed).expect("one message");
+    assert_eq!(
+        (&listed["state"], &listed["sent_at"]),
+        (&json!("bounced"), &Value::Null),
+        "{listed}"
+    );
     world.fleet.close().await;
 }
 
@@ -314,7 +345,7 @@ impl World {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_works_for_as_long_as_its_user_exists() {
+async fn a_link_works_for_its_address_when_its_user_is_merged_or_erased() {
     let world = World::start(Backend::Embedded).await;
     let link = world.link().await;
     let bob = json!({ "external_id": "bob", "first_name": "Bob" });
@@ -332,12 +363,31 @@ async fn a_link_works_for_as_long_as_its_user_exists() {
     let bob: Value = serde_json::from_str(&shown).expect("JSON");
     assert_eq!(bob["email_subscribe"], "unsubscribed");
     assert_eq!(bob["email"], "ann@people.example");
-    // Nobody is left who could be unsubscribed: the response must not look like success.
+    // Nobody has the address, but the link unsubscribes it for all who will get it.
+    let status = json!({ "email": "ann@people.example", "subscription_state": "subscribed" });
+    assert_eq!(world.api.post("/email/status", &status).await.status, 201);
     let delete = json!({ "external_ids": ["bob"] });
     assert_eq!(world.api.post("/users/delete", &delete).await.status, 201);
     world.fleet.applied().await;
-    assert_eq!(unsubscribe(&link).await, 410);
     let page = Client::new().get(&link).send().await.expect("an answer");
+    assert_eq!(page.status(), 200);
+    assert!(page.text().await.expect("a text").contains("<form"));
+    assert_eq!(unsubscribe(&link).await, 200);
+    world.fleet.applied().await;
+    let ann = json!({ "external_id": "again", "email": "Ann@people.example" });
+    world.fleet.import("acme", &[ann.to_string()]).await;
+    let shown = world.fleet.run(&["users", "show", "again", "--json"]).await;
+    let again: Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!(again["email_subscribe"], "unsubscribed");
+    // A link of an earlier release has no address, so nobody is left who could be unsubscribed. The
+    // response must not look like success.
+    let key = world.fleet.config().secret_key().expect("a secret key");
+    let token = link.rsplit('/').next().expect("a token");
+    let recipient = unsubscribe_token::read(&key, token).expect("a valid token");
+    let earlier = unsubscribe_token::Recipient { address: None, ..recipient };
+    let earlier = link.replace(token, &unsubscribe_token::token(&key, &earlier));
+    assert_eq!(unsubscribe(&earlier).await, 410);
+    let page = Client::new().get(&earlier).send().await.expect("an answer");
     assert_eq!(page.status(), 410);
     assert!(!page.text().await.expect("a text").contains("<form"));
     world.fleet.close().await;
@@ -370,8 +420,8 @@ async fn unsubscribing_again_appends_a_bounded_amount() {
     // An older change could still wait in the log, so a few repeats are appended, too.
     assert_eq!(world.unsubscribed("standalone").await, 4);
     // Who has subscribed since can unsubscribe again.
-    let ann = json!({ "external_id": "ann", "email_subscribe": "subscribed" });
-    let answer = world.api.post("/users/track", &json!({ "attributes": [ann] })).await;
+    let status = json!({ "email": "ann@people.example", "subscription_state": "subscribed" });
+    let answer = world.api.post("/email/status", &status).await;
     assert_eq!(answer.status, 201, "{answer:?}");
     world.fleet.applied().await;
     assert_eq!(unsubscribe(&link).await, 200);

@@ -1,6 +1,7 @@
 //! `POST /messages/schedule/create`: what is kept until its time, and what is refused; on SQLite
 //! and on PostgreSQL.
 
+use kit::json::ObjectText;
 use longshore::messages::order::{Kind, Order, SubscriptionState};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -51,7 +52,7 @@ async fn new_schedules_are_listed_at_once(world: World) {
         "broadcast": true, "external_user_ids": null,
         "segment_id": SEGMENT, "audience": tier(), "campaign_id": CAMPAIGN, "send_id": "s",
         "override_messaging_limits": true, "recipient_subscription_state": "all",
-        "override_frequency_capping": 5, "unknown": 5,
+        "override_frequency_capping": 5,
     }));
     let answer = world.scheduled(&asked).await;
     let dispatch = answer["dispatch_id"].as_str().unwrap();
@@ -79,7 +80,7 @@ async fn new_schedules_are_listed_at_once(world: World) {
     assert_eq!((order.workspace_id, order.kind), (world.installation.workspace, Kind::Schedule));
     assert_eq!((order.campaign_id, order.send_id), (CAMPAIGN.parse().ok(), Some("s".into())));
     assert_eq!((order.target.segment_id, order.target.users.len()), (SEGMENT.parse().ok(), 0));
-    assert_eq!(order.target.audience, Some(tier()));
+    assert_eq!(order.target.audience, tier().as_object().map(ObjectText::from));
     assert_eq!(order.subscription_state, SubscriptionState::All);
     assert!(order.ignores_capping && order.accepted_at >= NOW);
     assert_eq!(Value::from(order.messages), asked["messages"]);

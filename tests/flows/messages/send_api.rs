@@ -5,6 +5,7 @@ mod rejected;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use kit::json::ObjectText;
 use log::Message;
 use longshore::messages::order::{Kind, Order, SubscriptionState, Who};
 use serde_json::{Value, json};
@@ -163,7 +164,10 @@ async fn a_send_request_becomes_an_order(world: World) {
     let answer = world.taken(&asked).await;
     let dispatch = answer["dispatch_id"].as_str().unwrap();
     assert!(dispatch.len() == 32 && dispatch.bytes().all(|b| b.is_ascii_hexdigit()), "{answer}");
-    let expected = json!({ "dispatch_id": dispatch, "send_id": "spring 1", "message": "success" });
+    let unknown = json!({ "field": "unknown", "code": "unknown-field", "count": 1 });
+    let expected = json!({
+        "dispatch_id": dispatch, "send_id": "spring 1", "message": "success", "warnings": [unknown],
+    });
     assert_eq!(answer, expected);
 
     let order = world.order().await;
@@ -180,7 +184,7 @@ async fn a_send_request_becomes_an_order(world: World) {
         order.target.users.iter().map(|user| json!(user.trigger_properties)).collect();
     assert_eq!(properties, [json!({ "seats": [1, null] }), Value::Null, Value::Null]);
     assert_eq!(order.target.segment_id, SEGMENT.parse().ok());
-    assert_eq!(order.target.audience, Some(tier()));
+    assert_eq!(order.target.audience, tier().as_object().map(ObjectText::from));
     assert_eq!(order.subscription_state, SubscriptionState::OptedIn);
     assert!(order.ignores_capping && order.accepted_at >= NOW && !order.request_id.is_empty());
 }

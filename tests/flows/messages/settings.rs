@@ -85,7 +85,7 @@ impl World {
             _ => None,
         };
         let declared = file::read(&file.to_string(), &environment).unwrap();
-        let options = Options { dry_run: false, prune };
+        let options = Options { dry_run: false, prune, confirmed: false };
         let applied = apply(&self.app, &declared.workspaces[0], options).await;
         applied.map(drop).map_err(|error| error.to_string())
     }
@@ -99,7 +99,7 @@ impl World {
         let workspace = self.workspace().await;
         let mut tx = self.app.store.snapshot().await.unwrap();
         let segment = workspaces::segments::segment(&mut tx, workspace, id).await.unwrap();
-        segment.map(|segment| segment.audience)
+        segment.map(|segment| segment.audience.as_str().parse().unwrap())
     }
 
     /// Every row that may have something of it, as bytes.

@@ -247,6 +247,10 @@ async fn an_email_is_sent_at_once_with_its_attributes(backend: Backend) {
     assert_eq!((&ann["external_id"], &ann["first_name"]), (&json!("ann"), &json!("ann")));
     assert_eq!(ann["custom_attributes"]["tier"], 1.1);
     assert_eq!(scene.relay.accepted().len(), 1);
+    let shown = scene.fleet.run(&["campaigns", "show", RECEIPT, "--json"]).await;
+    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    let results = &shown["results"][0];
+    assert_eq!((&results["channel"], &results["sent"]), (&json!("email"), &json!(1)), "{shown}");
     scene.fleet.close().await;
 }
 
@@ -409,6 +413,7 @@ async fn relay_replies_set_the_email_status() {
     let listed: Value = serde_json::from_str(&listed).expect("one message");
     assert_eq!((&listed["dispatch_id"], &listed["channel"]), (&json!(dispatch), &json!("email")));
     assert_eq!((&listed["state"], &listed["reason"]), (&json!("bounced"), &json!(reason)));
+    assert!(listed["sent_at"].is_null(), "{listed}");
     let deliveries = ["deliveries", "list", "--subject", &dispatch, "--json"];
     let deliveries = scene.fleet.run(&deliveries).await;
     let delivery: Value = serde_json::from_str(&deliveries).expect("one delivery");

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::sending::{CANVAS, Sending};
 use crate::support::eventually;
@@ -43,6 +43,11 @@ async fn each_zone_is_sent_at_its_local_hour_in_a_fleet() {
     each_zone_has_it_at_its_own_hour(Backend::Fleet(2)).await;
 }
 
+/// A send as the API returns it.
+async fn send_of(sending: &Sending, id: &str) -> Value {
+    sending.api.get(&format!("/messages/dispatches/{id}")).await.body
+}
+
 async fn each_zone_has_it_at_its_own_hour(backend: Backend) {
     let sending = start(backend, &[]).await;
     sending
@@ -65,7 +70,35 @@ async fn each_zone_has_it_at_its_own_hour(backend: Backend) {
     let received = sending.receiver.received();
     assert!(received.iter().filter(|request| request.at >= due).count() >= 2);
     let shown = sending.shown(&id).await;
-    assert_eq!((&shown["state"], shown["ended_at"].is_null()), (&json!("sent"), true), "{shown}");
+    assert_eq!(
+        (&shown["state"], shown["ended_at"].is_null()),
+        (&json!("sending"), true),
+        "{shown}"
+    );
+    for (state, is_listed) in [("sending", true), ("pending", false), ("sent", false)] {
+        let listed = sending.fleet.run(&["schedules", "list", "--state", state, "--json"]).await;
+        assert_eq!(listed.contains(&id), is_listed, "{state}: {listed}");
+    }
+    let late = sending.fleet.run(&["schedules", "show", &id]).await;
+    assert!(late.contains("and further east"), "{late}");
+
+    // Each user counts once: those who were checked, those who wait, and Tokyo, who is too late.
+    let send = shown["dispatch_id"].as_str().expect("a dispatch_id").to_owned();
+    let counted = send_of(&sending, &send).await;
+    assert_eq!(counted["users"], json!({ "checked": 4, "total": 7, "matched": 3, "waiting": 3 }));
+    assert_eq!(counted["left_out"]["too_late"], 1, "{counted}");
+    assert_eq!(
+        (&counted["state"], &counted["requested_by"]),
+        (&json!("running"), &json!("key:integrator"))
+    );
+    assert!(counted["local_time"]["next_at"].is_string(), "{counted}");
+    for (user, why) in [("tokyo", "too_late"), ("karachi", "not_yet_due")] {
+        let command = ["messages", user, "--dispatch", &send, "--why", "--json"];
+        let reasons = sending.fleet.run(&command).await;
+        let reason: Value = serde_json::from_str(&reasons).expect(&reasons);
+        assert_eq!(reason["why_not"], why, "{user}: {reasons}");
+        assert!(reason["due_at"].is_string(), "{user}: {reasons}");
+    }
 
     // Who was sent to and moves is not sent to again, and who moves where it comes next is.
     move_to(&sending, "kathmandu", "Asia/Karachi").await;
@@ -85,6 +118,14 @@ async fn each_zone_has_it_at_its_own_hour(backend: Backend) {
     assert_eq!(sending.count("SELECT count(*) FROM dispatches").await, 1);
     let running = "SELECT count(*) FROM dispatches WHERE state <> 'done'";
     sending.wait_for_count(running, |count| count == 0).await;
+    let counted = send_of(&sending, &send).await;
+    assert_eq!(counted["users"], json!({ "checked": 7, "total": 7, "matched": 6, "waiting": 0 }));
+    assert_eq!(
+        (&counted["messages"]["sent"], &counted["left_out"]["too_late"]),
+        (&json!(6), &json!(1))
+    );
+    assert!(counted["local_time"].get("next_at").is_none(), "{counted}");
+    assert_eq!(sending.shown(&id).await["state"], "sent");
     assert_eq!(sending.delete(&id).await.0, 400);
     sending.fleet.close().await;
 }

@@ -46,7 +46,6 @@ fn requests() -> Vec<(Method, String, Value)> {
     let webhook = json!({ "url": "https://hooks.acme.example/", "request_method": "GET" });
     let send = json!({
         "broadcast": true, "segment_id": SEGMENT, "messages": { "webhook": webhook },
-        "trigger_properties": { "n": 1 },
     });
     let recipient = json!({ "external_user_id": "ann", "trigger_properties": { "seats": 2 } });
     let named = json!({

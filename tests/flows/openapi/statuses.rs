@@ -9,6 +9,7 @@ mod users;
 
 use std::collections::BTreeSet;
 
+use longshore::messages::unsubscribe_token;
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -263,7 +264,10 @@ async fn reports(world: &World, seen: &mut Seen) {
     let user = longshore::users::service_id::new(1_600_000_000_000, 1, 77, 9);
     let record = json!({ "service_id": user, "external_id": "reader" });
     world.fleet.import("acme", &[record.to_string()]).await;
-    let token = |user| longshore::messages::unsubscribe_token::token(&key, 1, user);
+    let token = |user| {
+        let recipient = unsubscribe_token::Recipient { workspace: 1, user, address: None };
+        unsubscribe_token::token(&key, &recipient)
+    };
     let unknown = Uuid::parse_str(UNKNOWN).expect("an id");
     for method in [Method::GET, Method::POST] {
         let at = |token: &str| {

@@ -118,8 +118,8 @@ impl World {
     }
 }
 
-const PLAIN: Options = Options { dry_run: false, prune: false };
-const PRUNE: Options = Options { dry_run: false, prune: true };
+const PLAIN: Options = Options { dry_run: false, prune: false, confirmed: false };
+const PRUNE: Options = Options { dry_run: false, prune: true, confirmed: false };
 
 fn user(name: &str) -> User {
     User {
@@ -131,7 +131,7 @@ fn user(name: &str) -> User {
 }
 
 async fn applying_twice_changes_nothing_the_second_time(world: World) {
-    let dry = Options { dry_run: true, prune: false };
+    let dry = Options { dry_run: true, prune: false, confirmed: false };
     let all = [
         "+ company Acme Inc.",
         "+ scim_token idp",

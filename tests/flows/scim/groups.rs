@@ -30,7 +30,7 @@ permission_sets:
 /// Declares permission sets.
 async fn declare(world: &World, sets: &str, prune: bool) {
     let file = file::read(&format!("{FILE}{sets}"), &|_| None).unwrap();
-    let options = Options { dry_run: false, prune };
+    let options = Options { dry_run: false, prune, confirmed: false };
     let declared = file.company.expect("a company");
     company::apply_company(&world.app, &declared, options).await.expect("it applies");
 }

@@ -45,7 +45,8 @@ impl Installation {
 
     /// Applies a file again; returns what changed, and what was noted.
     pub async fn apply(&self, yaml: &str, prune: bool) -> Vec<String> {
-        let options = longshore::workspace_file::change::Options { dry_run: false, prune };
+        let options =
+            longshore::workspace_file::change::Options { dry_run: false, prune, confirmed: false };
         let mut report = Vec::new();
         for declaration in file::read(yaml, &|_| None).expect("a workspace file").workspaces {
             let applied = apply::apply(&self.app, &declaration, options).await.expect("it applies");

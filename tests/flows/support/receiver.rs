@@ -31,7 +31,7 @@ pub enum ScriptedResponse {
     Slow(Duration),
     /// 200, once this is cancelled.
     Held(CancellationToken),
-    /// Never.
+    /// Never; the connection is closed once the receiver [releases](Receiver::release) its requests.
     Hang,
     /// 302 to an address.
     Redirect(String),
@@ -70,6 +70,7 @@ pub struct Receiver {
 struct Shared {
     script: Mutex<VecDeque<ScriptedResponse>>,
     received: Mutex<Vec<Received>>,
+    released: CancellationToken,
 }
 
 impl Receiver {
@@ -84,10 +85,8 @@ impl Receiver {
         address: SocketAddr,
         script: impl IntoIterator<Item = ScriptedResponse>,
     ) -> Self {
-        let shared = Arc::new(Shared {
-            script: Mutex::new(script.into_iter().collect()),
-            received: Mutex::default(),
-        });
+        let script = Mutex::new(script.into_iter().collect());
+        let shared = Arc::new(Shared { script, ..Shared::default() });
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
@@ -120,6 +119,12 @@ impl Receiver {
     /// Drops what is left of the script: from now on all gets 200.
     pub fn clear_script(&self) {
         self.shared.script.lock().unwrap().clear();
+    }
+
+    /// Closes the connections of requests that [hang](ScriptedResponse::Hang), now and later, so that
+    /// a worker which ends does not wait for their timeout.
+    pub fn release(&self) {
+        self.shared.released.cancel();
     }
 
     pub fn received(&self) -> Vec<Received> {
@@ -189,9 +194,12 @@ async fn receive(
             release.cancelled().await;
             StatusCode::OK.into_response()
         }
-        Some(ScriptedResponse::Hang) => std::future::pending().await,
         Some(ScriptedResponse::Redirect(to)) => {
             (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
+        }
+        Some(ScriptedResponse::Hang) => {
+            shared.released.cancelled().await;
+            panic!("the receiver closes a connection that hung");
         }
         // hyper closes a connection whose handler panics, without a response.
         Some(ScriptedResponse::Close) => panic!("the receiver closes the connection, as scripted"),

@@ -5,6 +5,8 @@ mod random_histories;
 mod spellings;
 
 use kit::clock::from_ms;
+use longshore::users::erased_rows::{Name, name_hash};
+use longshore::users::suppressions::AddressStates;
 
 use super::*;
 
@@ -16,7 +18,8 @@ on_both_stores!(World =>
     an_opt_out_by_address_reaches_users_who_are_older_than_an_erasure,
     an_address_stays_unsubscribed_when_a_duplicate_is_erased,
     an_import_of_the_new_id_does_not_prevent_a_rename,
-    all_addresses_that_a_user_has_in_a_batch_count,
+    opt_outs_in_a_batch_reach_the_address_of_that_time,
+    opt_outs_by_address_of_earlier_releases_hold,
     ids_of_merged_users_are_kept_until_the_kept_user_is_erased,
     imports_do_not_create_merged_users_again,
     lines_of_an_import_count_for_later_lines,
@@ -58,13 +61,26 @@ impl World {
         });
     }
 
+    /// All users, with what applies to their addresses.
     async fn documents(&self) -> Vec<Value> {
         let sql = "SELECT doc FROM users WHERE workspace_id = $1";
         let documents: Vec<String> = on_pool!(&self.app.store, pool => {
             sqlx::query_scalar(sql).bind(self.workspace.id).fetch_all(pool).await
         })
         .unwrap();
-        documents.iter().map(|document| serde_json::from_str(document).unwrap()).collect()
+        let parsed = |document: &String| serde_json::from_str::<Value>(document).unwrap();
+        let parsed: Vec<Value> = documents.iter().map(parsed).collect();
+        let id = |user: &Value| user["service_id"].as_str().unwrap().parse::<Uuid>().unwrap();
+        let ids: Vec<Uuid> = parsed.iter().map(id).collect();
+        let users = || ids.iter().copied().zip(documents.iter().map(String::as_str));
+        let mut tx = self.app.store.snapshot().await.unwrap();
+        let states = AddressStates::look_up(&mut tx, self.workspace.id, users()).await;
+        let states = states.unwrap();
+        let applied = |(id, document)| match states.of_user(id) {
+            Some(state) => state.applied(document).unwrap(),
+            None => str::to_owned(document),
+        };
+        users().map(applied).map(|document| serde_json::from_str(&document).unwrap()).collect()
     }
 }
 
@@ -80,8 +96,15 @@ fn emails(state: &str) -> Value {
     json!({ "email_subscribe": state })
 }
 
+/// A decision about an address, whoever has it.
+fn about(email: &str, state: &str) -> Value {
+    let mut object = update_only(set(json!({ "email": email }), emails(state)));
+    object["attributes"]["address"] = json!({ "email": email });
+    object
+}
+
 async fn a_decision_that_waited_in_another_partition_undoes_nothing(world: World) {
-    world.received(0, set(id("ann"), json!({ "email": "ann@acme.example" }))).await;
+    world.received(0, set(id("ann"), json!({}))).await;
     let by_link = world.service_id("ann").await;
     let group =
         |state: &str| json!({ "attributes": { "user": id("ann"), "groups": { "g": state } } });
@@ -109,10 +132,11 @@ async fn a_decision_that_waited_in_another_partition_undoes_nothing(world: World
 }
 
 async fn opt_outs_hold_when_users_become_one(world: World) {
-    let out = json!({ "email": "a@acme.example", "email_subscribe": "unsubscribed" });
     let alias = |name: &str| json!({"user_alias": {"alias_name": name, "alias_label": "crm"}});
     for (n, way) in ["merge", "identify", "rename"].into_iter().enumerate() {
         let [kept, gone] = [format!("kept {n}"), format!("gone {n}")];
+        let email = format!("{way}@acme.example");
+        let out = json!({ "email": email, "email_subscribe": "unsubscribed" });
         world.received(0, set(id(&kept), emails("subscribed"))).await;
         match way {
             "merge" => {
@@ -136,15 +160,16 @@ async fn opt_outs_hold_when_users_become_one(world: World) {
             }
         }
         let user = world.show(&kept).await;
-        assert_eq!(user["email"], "a@acme.example", "{way}");
+        assert_eq!(user["email"], email, "{way}");
         assert_eq!(user["email_subscribe"], "unsubscribed", "{way}");
-        // What was received before does not undo it; what is received later does.
+        // What was received before does not undo it. Nor does what the user decides later, because
+        // the address is unsubscribed, too.
         world.received(4, set(id(&kept), emails("subscribed"))).await;
         assert_eq!(world.show(&kept).await["email_subscribe"], "unsubscribed", "{way}");
         world.received(9, set(id(&kept), emails("subscribed"))).await;
+        assert_eq!(world.show(&kept).await["email_subscribe"], "unsubscribed", "{way}");
+        world.received(10, about(&email, "subscribed")).await;
         assert_eq!(world.show(&kept).await["email_subscribe"], "subscribed", "{way}");
-        let removed = set(id(&kept), json!({ "email": null }));
-        world.received(10, removed).await;
     }
 }
 
@@ -153,7 +178,7 @@ async fn opt_outs_from_before_an_upgrade_hold(world: World) {
     let address = |user: &str| set(id(user), json!({ "email": "a@acme.example" }));
     world.received(5, address("ann")).await;
     world.received(10, set(id("ann"), emails("unsubscribed"))).await;
-    world.execute("DELETE FROM unsubscribed_emails").await;
+    world.execute("DELETE FROM suppressions").await;
     let document = json!({
         "service_id": world.show("ann").await["service_id"], "external_id": "ann",
         "email": "a@acme.example", "email_subscribe": "unsubscribed",
@@ -167,53 +192,57 @@ async fn opt_outs_from_before_an_upgrade_hold(world: World) {
     world.received(20, address("bob")).await;
     assert_eq!(world.show("bob").await["email_subscribe"], "unsubscribed");
     world.received(30, set(id("ann"), emails("subscribed"))).await;
-    assert_eq!(world.show("ann").await["email_subscribe"], "subscribed");
+    assert_eq!(world.show("ann").await["email_subscribe"], "unsubscribed");
+    world.received(40, about("a@acme.example", "subscribed")).await;
+    for user in ["ann", "bob"] {
+        assert_eq!(world.show(user).await["email_subscribe"], "subscribed", "{user}");
+    }
 }
 
 async fn an_unsubscribed_address_stays_unsubscribed(world: World) {
     let state = async |user: &str| world.show(user).await["email_subscribe"].clone();
     let address = |user: &str, email: &str| set(id(user), json!({ "email": email }));
-    let by_email =
-        |email: &str, state: &str| update_only(set(json!({ "email": email }), emails(state)));
     // Before anybody has it: the user's partition is behind.
-    world.received(10, by_email("a@acme.example", "unsubscribed")).await;
+    world.received(10, about("a@acme.example", "unsubscribed")).await;
     world.received(5, address("ann", "A@acme.example")).await;
     assert_eq!(state("ann").await, "unsubscribed");
-    // It moves to another user.
+    // It moves to another user, and the first one is as before.
     world.received(20, set(id("ann"), json!({ "email": null }))).await;
+    assert_eq!(state("ann").await, Value::Null);
     world.received(30, set(id("bob"), emails("subscribed"))).await;
     world.received(40, address("bob", "a@acme.example")).await;
     assert_eq!(state("bob").await, "unsubscribed");
+    // A user's own state does not end it, whatever identifies the user.
+    world.received(42, set(id("bob"), emails("opted_in"))).await;
+    world.received(44, set(json!({ "email": "a@acme.example" }), emails("subscribed"))).await;
+    assert_eq!(state("bob").await, "unsubscribed");
     // All who have it, until it is subscribed again.
-    world.received(50, by_email("a@acme.example", "subscribed")).await;
+    world.received(50, about("a@acme.example", "subscribed")).await;
     world.received(60, address("cay", "a@acme.example")).await;
-    assert_eq!((state("bob").await, state("cay").await), ("subscribed".into(), Value::Null));
-    world.received(70, by_email("a@acme.example", "unsubscribed")).await;
     assert_eq!(
         (state("bob").await, state("cay").await),
-        ("unsubscribed".into(), "unsubscribed".into())
+        ("subscribed".into(), "subscribed".into())
     );
+    // An own opt-out reaches the others.
+    world.received(70, set(id("cay"), emails("unsubscribed"))).await;
+    for user in ["bob", "cay"] {
+        assert_eq!(state(user).await, "unsubscribed", "{user}");
+    }
     // By email, a user is created with the state of the address.
     world.received(80, set(json!({ "email": "b@acme.example" }), emails("unsubscribed"))).await;
     world.received(90, json!({ "identity": { "user": id("ann"), "change": "erase" } })).await;
-    // With the address, the user decides for it.
     let both = json!({ "email": "b@acme.example", "email_subscribe": "opted_in" });
     world.received(100, set(id("dee"), both)).await;
-    assert_eq!(state("dee").await, "opted_in");
-    // Nothing is known of an erased user, except by other users with the address.
-    world
-        .received(
-            110,
-            set(id("eve"), json!({ "email": "e@acme.example", "email_subscribe": "unsubscribed" })),
-        )
-        .await;
+    assert_eq!(state("dee").await, "unsubscribed");
+    // The address of an erased user stays unsubscribed.
+    let own = json!({ "email": "e@acme.example", "email_subscribe": "unsubscribed" });
+    world.received(110, set(id("eve"), own)).await;
     world.received(120, json!({ "identity": { "user": id("eve"), "change": "erase" } })).await;
-    world.received(115, by_email("e@acme.example", "unsubscribed")).await;
     world.received(130, address("eve", "e@acme.example")).await;
-    assert_eq!(state("eve").await, Value::Null);
+    assert_eq!(state("eve").await, "unsubscribed");
 }
 
-async fn all_addresses_that_a_user_has_in_a_batch_count(mut world: World) {
+async fn opt_outs_in_a_batch_reach_the_address_of_that_time(mut world: World) {
     const A: &str = "a@acme.example";
     const B: &str = "b@acme.example";
     const C: &str = "c@acme.example";
@@ -230,15 +259,16 @@ async fn all_addresses_that_a_user_has_in_a_batch_count(mut world: World) {
             let by_id = world.service_id("ann").await;
             let (before, batch, is_out, unsubscribed) = match case {
                 // An address that she has only for a moment.
-                0 => (vec![out(B)], vec![address(B), address(C)], true, vec![B, C]),
-                1 => (vec![], vec![address(B), out(B), address(C)], true, vec![B, C]),
+                0 => (vec![out(B)], vec![address(B), address(C)], false, vec![B]),
+                // It is also her own opt-out, and she has another address afterwards.
+                1 => (vec![], vec![address(B), out(B), address(C)], true, vec![B]),
                 // The one that she had before, in between without it.
                 2 => (vec![own()], vec![ann(subscribed(Some(B))), address(A)], true, vec![A]),
                 3 => (vec![own()], vec![ann(subscribed(None)), address(A)], true, vec![A]),
                 4 => {
                     (vec![own()], vec![set(by_id, subscribed(Some(B))), address(A)], true, vec![A])
                 }
-                // She subscribes with another one.
+                // She subscribes with another one. The address that she gets is unsubscribed.
                 5 => (vec![out(C)], vec![ann(subscribed(Some(B))), address(C)], true, vec![C]),
                 // The one that she has no longer.
                 _ => (vec![], vec![address(B), out(A)], false, vec![A]),
@@ -271,6 +301,30 @@ async fn all_addresses_that_a_user_has_in_a_batch_count(mut world: World) {
     }
 }
 
+async fn opt_outs_by_address_of_earlier_releases_hold(world: World) {
+    // They stored hashes without a key.
+    let hash = name_hash(Name::Email, "a@acme.example").to_vec();
+    let sql = "INSERT INTO unsubscribed_emails (workspace_id, who, decided_at) VALUES ($1, $2, $3)";
+    on_pool!(&world.app.store, pool => {
+        sqlx::query(sql).bind(world.workspace.id).bind(hash).bind(AT + 10).execute(pool).await
+            .unwrap();
+    });
+    for user in ["ann", "bob"] {
+        world.received(5, set(id(user), json!({ "email": "A@acme.example" }))).await;
+        world.received(20, set(id(user), emails("subscribed"))).await;
+        assert_eq!(world.show(user).await["email_subscribe"], "unsubscribed", "{user}");
+    }
+    // The state of the address before it does not end it.
+    world.received(5, about("a@acme.example", "subscribed")).await;
+    assert_eq!(world.show("ann").await["email_subscribe"], "unsubscribed");
+    // Nor does an erasure.
+    world.received(30, json!({ "identity": { "user": id("bob"), "change": "erase" } })).await;
+    assert_eq!(world.show("ann").await["email_subscribe"], "unsubscribed");
+    world.received(40, about("a@acme.example", "opted_in")).await;
+    assert_eq!(world.show("ann").await["email_subscribe"], "opted_in");
+    assert_eq!(world.count("unsubscribed_emails").await, 0);
+}
+
 async fn an_opt_out_by_address_reaches_users_who_are_older_than_an_erasure(world: World) {
     let address = |user: &str| set(id(user), json!({ "email": "a@acme.example" }));
     // Ids that this worker gives from now on are later.
@@ -301,18 +355,19 @@ async fn an_address_stays_unsubscribed_when_a_duplicate_is_erased(world: World) 
     erase::erase(&world.app.store, &world.workspace, "bob").await.unwrap();
     world.import(&[json!({ "external_id": "eve", "email": "a@acme.example" })]).await;
     assert_eq!(state("eve").await, "unsubscribed");
-    // Nothing is known of the last ones.
+    // Also when nobody is left who has it.
     for user in ["cay", "eve"] {
         erase::erase(&world.app.store, &world.workspace, user).await.unwrap();
     }
-    assert_eq!(world.count("unsubscribed_emails").await, 0);
     world.received(50, address("fay")).await;
-    // Another user of the address, who is not unsubscribed, does not keep the state.
+    assert_eq!(state("fay").await, "unsubscribed");
+    // A user's own opt-out is kept with the address.
+    world.received(55, about("a@acme.example", "subscribed")).await;
+    assert_eq!(state("fay").await, "subscribed");
     let own = json!({ "email": "a@acme.example", "email_subscribe": "unsubscribed" });
     world.received(60, set(id("gil"), own)).await;
     world.received(70, erase("gil")).await;
-    assert_eq!(world.count("unsubscribed_emails").await, 0);
-    assert_eq!(state("fay").await, Value::Null);
+    assert_eq!(state("fay").await, "unsubscribed");
 }
 
 async fn an_import_of_the_new_id_does_not_prevent_a_rename(world: World) {

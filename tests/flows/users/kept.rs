@@ -136,7 +136,7 @@ async fn a_dry_run_counts_what_would_be_removed(world: World) {
     let lines = [
         json!({"external_id": "ann", "custom_attributes": {"a": 3}, "custom_events": entry}),
         json!({"external_id": "ben", "email_subscribe": "subscribed", "last_name": "Lee"}),
-        json!({"external_id": "cat", "push_tokens": [token("ann")]}),
+        json!({"external_id": "cat", "push_tokens": [token("ann")], "total_revenue": 3.5}),
         json!({"gender": "x"}),
     ];
     let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
@@ -158,14 +158,21 @@ async fn a_dry_run_counts_what_would_be_removed(world: World) {
             ("total_revenue", 2),
         ]
     );
-    for (name, value) in
-        [("created", 1), ("replaced", 2), ("bad", 1), ("kept_unsubscribed", 1), ("lines", 4)]
-    {
+    for (name, value) in [
+        ("created", 1),
+        ("replaced", 2),
+        ("bad", 1),
+        ("kept_unsubscribed", 1),
+        ("with_revenue", 1),
+        ("lines", 4),
+    ] {
         assert_eq!(summary[name], value, "{name}");
     }
+    assert_eq!(summary["revenue_currency"], "USD");
     assert_eq!((summary["dry_run"].clone(), world.everybody().await), (json!(true), before));
     let (ok, out, _) = world.run(&["import", "-", "--dry-run"], &lines[..3].join("\n"));
     assert!(ok && out.contains("would be removed: first_name (2 users)"), "{out}");
+    assert!(out.contains("total_revenue is in USD, the workspace's currency: 1 line."), "{out}");
     // The same lines do that.
     let (ok, out, _) = world.run(&["import", "-", "--json"], &lines[..3].join("\n"));
     let summary: Value = serde_json::from_str(&out).unwrap();

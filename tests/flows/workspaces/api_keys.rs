@@ -102,7 +102,7 @@ async fn revoked_secrets_are_refused(world: World) {
     let elsewhere = acme("").replace("workspace: acme", "workspace: other");
     for file in [acme(""), renamed, elsewhere] {
         for dry_run in [true, false] {
-            let options = Options { dry_run, prune: true };
+            let options = Options { dry_run, prune: true, confirmed: false };
             let error = world.apply_with(&file, options).await.map(|_| ()).unwrap_err();
             assert!(error.starts_with("key ") && error.contains("was revoked at"), "{error}");
         }
@@ -143,6 +143,11 @@ async fn revokers_in_the_audit_log_are_known_after_an_upgrade(world: World) {
     for sql in [
         "UPDATE api_keys SET revoked_by = NULL",
         "DROP INDEX segments_by_name",
+        "DROP TABLE suppressions",
+        "DROP TABLE suppression_keys",
+        "ALTER TABLE dispatches DROP COLUMN kept",
+        "DROP TABLE dispatch_blocks",
+        "ALTER TABLE dispatch_parts DROP COLUMN too_late",
         "DELETE FROM _sqlx_migrations WHERE version >= 30",
     ] {
         on_pool!(&world.app.store, pool => {

@@ -144,7 +144,7 @@ impl World {
         let mut document = json!({ "workspace": name });
         let fields = document.as_object_mut().unwrap();
         fields.extend(rest.as_object().unwrap().clone());
-        let options = Options { dry_run: false, prune: true };
+        let options = Options { dry_run: false, prune: true, confirmed: false };
         // A secret that another workspace had is refused once it is revoked there.
         let secrets = format!("secret-of-{name}-with-number");
         let text = document.to_string().replace("integrator-secret-number", &secrets);

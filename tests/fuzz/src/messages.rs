@@ -82,7 +82,7 @@ fn order(read: Result<CheckedSend, ApiError>, kind: Kind, source: MessageSource)
     let is_limited = segment_id.is_some() || audience.is_some() || recipients_of.is_some();
     assert!(is_limited || !order.target.users.is_empty(), "{:?}", order.target);
     if let Some(audience) = &order.target.audience {
-        let read = Audience::read(audience).expect("what is kept is read");
+        let read = Audience::read(&audience.into()).expect("what is kept is read");
         assert_eq!(read.to_json(), *audience);
     }
     let (_, again, problems) = Content::read(&order.messages, source, &SETTINGS);

@@ -10,11 +10,11 @@ use super::{Accepted, body, check_reason, check_refusal, refused, seeds, text};
 use longshore::audience::Audience;
 use longshore::campaigns;
 use longshore::config::Config;
+use longshore::dispatches::live_activity::StartRequest;
 use longshore::exports::ids;
 use longshore::exports::request::{ExportOptions, RequestedUsers};
 use longshore::gateway::idempotency::header::{IDEMPOTENCY_KEY, read as read_key};
 use longshore::gateway::{address, bearer, fields};
-use longshore::messages::live_activity::request::StartRequest;
 use longshore::messages::order::Target;
 use longshore::outbound::{check_address, check_stored_address};
 use longshore::proof::fields::FieldSet;
@@ -66,14 +66,14 @@ pub fn export_segment(bytes: &[u8]) -> Option<Accepted> {
     };
     FieldSet::parse(&wanted.fields).expect("the fields are known");
     if let RequestedUsers::Audience { conditions, .. } = users {
-        Audience::read(&conditions).expect("an accepted audience can be read again");
+        Audience::read(&(&conditions).into()).expect("an accepted audience can be read again");
     }
     Some(Accepted)
 }
 
 /// `POST /users/export/ids`.
 pub fn export_ids(bytes: &[u8]) -> Option<Accepted> {
-    let request = match ids::read(members(bytes)?, Some("their_id")) {
+    let (request, _) = match ids::read(members(bytes)?, Some("their_id")) {
         Ok(request) => request,
         Err(error) => return refused(&error),
     };
@@ -101,7 +101,7 @@ pub fn schedule_deletion(bytes: &[u8]) -> Option<Accepted> {
 /// `POST /canvas/trigger/schedule/create`.
 pub fn schedule(bytes: &[u8]) -> Option<Accepted> {
     let members = members(bytes)?;
-    let request = match CanvasRequest::read(&members) {
+    let (request, _) = match CanvasRequest::read(&members) {
         Ok(request) => request,
         Err(error) => return refused(&error),
     };
@@ -112,7 +112,7 @@ pub fn schedule(bytes: &[u8]) -> Option<Accepted> {
         json!({ "canvas_id": request.canvas.canvas_id, "schedule": members["schedule"] });
     if let (Some(again), Value::Object(kept)) = (again.as_object_mut(), kept.clone()) {
         again.extend(kept);
-        let again = CanvasRequest::read(again).expect("what is kept is read");
+        let (again, _) = CanvasRequest::read(again).expect("what is kept is read");
         assert_eq!(serde_json::to_value(&again.target).expect("JSON"), kept_of(&request));
         assert_eq!(again.canvas.schedule, request.canvas.schedule);
     }
@@ -134,7 +134,7 @@ pub fn live_activity(bytes: &[u8]) -> Option<Accepted> {
     let options = [!users.is_empty(), segment_id.is_some(), audience.is_some()];
     assert_eq!(options.iter().filter(|is_given| **is_given).count(), 1, "{:?}", start.target);
     if let Some(audience) = audience {
-        Audience::read(audience).expect("what is kept is read");
+        Audience::read(&audience.into()).expect("what is kept is read");
     }
     let aps = &start.message(super::NOW)["aps"];
     assert!(aps["attributes"].is_object() && aps["content-state"].is_object(), "{aps}");

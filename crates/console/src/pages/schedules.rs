@@ -270,9 +270,9 @@ fn terminal(page: &Page, selection: Selection) -> Markup {
     let commands = match selection {
         Selection::Upcoming => format!(
             "# The schedules that were created last are first.\n{}\n\
-             # Also those whose ended_at is null: times in some zones follow.\n{}",
+             # Those that have begun: times in some zones follow.\n{}",
             list("pending"),
-            list("sent"),
+            list("sending"),
         ),
         Selection::Missed => {
             format!("# The schedules that were created last are first.\n{}", list("missed"))

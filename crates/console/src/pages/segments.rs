@@ -104,7 +104,7 @@ fn row(page: &Page, workspace: i32, segment: &Segment) -> Markup {
                 @if is_built_in(workspace, segment.id) {
                     "All users"
                 } @else {
-                    "Who match " (conditions::count(&segment.audience))
+                    "Who match " (conditions::count(&(&segment.audience).into()))
                 }
             }
             td data-label="Declared in" { (origin(workspace, segment.id)) }

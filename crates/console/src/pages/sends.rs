@@ -277,10 +277,9 @@ fn users(send: &DispatchSummary) -> Markup {
             "checked",
         );
     }
-    let matched = send.matched.unwrap_or(send.walked);
     html! {
-        (parts::count_of(matched, "user", "users"))
-        @if matched != send.walked {
+        (parts::count_of(send.matched, "user", "users"))
+        @if send.matched != send.walked {
             span.sub { "of " (parts::number(send.walked)) " checked" }
         }
     }

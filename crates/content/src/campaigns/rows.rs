@@ -6,7 +6,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{ApiCampaign, ApiCampaigns};
-use super::{Campaign, Kind, inactive_state};
+use super::{Campaign, Kind};
 use store::documents::parsed;
 use store::{StoreError, Tx, execute, fetch_listed, from_row, on};
 
@@ -74,7 +74,10 @@ pub async fn by_id(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<Campa
     .bind(workspace).bind(id).fetch_optional(c).await?))
 }
 
-/// `archived` or `paused` if the campaign exists and sends nothing.
+/// The state of a campaign that is no longer declared.
+pub const REMOVED: &str = "was removed";
+
+/// Why a campaign sends nothing, if so: `is archived`, `is paused` or `was removed`.
 pub async fn inactive(
     tx: &mut Tx,
     workspace: i32,
@@ -84,7 +87,12 @@ pub async fn inactive(
         "SELECT archived, paused FROM campaigns WHERE workspace_id = $1 AND id = $2",
     )
     .bind(workspace).bind(id).fetch_optional(c).await?);
-    Ok(found.and_then(|(archived, paused)| inactive_state(archived, paused)))
+    Ok(match found {
+        None => Some(REMOVED),
+        Some((true, _)) => Some("is archived"),
+        Some((false, true)) => Some("is paused"),
+        Some((false, false)) => None,
+    })
 }
 
 /// The campaigns that requests may use.

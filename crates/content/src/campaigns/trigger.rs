@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{DURATION, window};
+use kit::json::TreeObject;
 
 const MAX_NAME: usize = 255;
 
@@ -15,7 +16,7 @@ const MAX_AGE_MS: i64 = 3 * 24 * 60 * 60 * 1_000;
 pub struct Trigger {
     pub product_id: String,
     /// Properties by name: strings, numbers and booleans.
-    pub properties: Map<String, Value>,
+    pub properties: TreeObject,
     /// Maximum age of the purchase when it is received, in milliseconds.
     pub max_age_ms: i64,
 }
@@ -70,6 +71,7 @@ impl Trigger {
                 return Err(wrong(&path(), "expected a string, a number, true or false"));
             }
         }
+        let properties = TreeObject::from(&properties);
         Ok(Self { product_id: product_id.to_owned(), properties, max_age_ms })
     }
 }
@@ -95,7 +97,7 @@ mod tests {
         let properties = json!({ "size": "XL", "count": 3, "gift": false });
         let trigger =
             read(json!({ "purchase": { "product_id": "tea", "properties": properties } }));
-        assert_eq!(Value::Object(trigger.unwrap().properties), properties);
+        assert_eq!(trigger.unwrap().properties, properties.as_object().unwrap().into());
     }
 
     #[test]

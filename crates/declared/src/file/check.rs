@@ -24,6 +24,7 @@ use gateway::workspaces::settings::Secret;
 use gateway::workspaces::template_data::{self, Filter, data_name};
 use gateway::workspaces::{Budget, to_json};
 use kit::clock::parse_time;
+use kit::json::Tree;
 use messages::personalization::{NAMES, alias};
 use people::audience::{Audience, AudienceError};
 use scim::resource::folded;
@@ -136,7 +137,7 @@ pub(super) fn workspace(declaration: &Declaration, document: &mut Document<'_>) 
             let text = format!("{ALL_USERS:?} is the segment that every workspace has");
             document.report(&steps!["segments", i, "name"], text);
         }
-        let read = Audience::read_segment(&segment.audience);
+        let read = Audience::read_segment(&(&segment.audience).into());
         document.audience(&steps!["segments", i, "audience"], read);
     }
     let groups = &declaration.subscription_groups;
@@ -271,13 +272,13 @@ fn check_template_data(declaration: &Declaration, document: &mut Document<'_>) {
 fn check_filter_value(kind: Type, Filter { operator, value, .. }: &Filter) -> Result<(), String> {
     let expected = match (kind, value) {
         (Type::Array, _) if operator.searches_parts() => return Ok(()),
-        (Type::Time, Value::String(_)) if operator.searches_parts() => return Ok(()),
-        (Type::Time, Value::String(text)) => return parse_time(text).map(|_| ()),
-        (Type::String, Value::String(_))
-        | (Type::Number, Value::Number(_))
-        | (Type::Boolean, Value::Bool(_))
-        | (Type::Object, Value::Object(_))
-        | (Type::Array, Value::Array(_)) => return Ok(()),
+        (Type::Time, Tree::Text(_)) if operator.searches_parts() => return Ok(()),
+        (Type::Time, Tree::Text(text)) => return parse_time(text).map(|_| ()),
+        (Type::String, Tree::Text(_))
+        | (Type::Number, Tree::Number(_))
+        | (Type::Boolean, Tree::Bool(_))
+        | (Type::Object, Tree::Object(_))
+        | (Type::Array, Tree::Array(_)) => return Ok(()),
         (Type::String, _) => "a string",
         (Type::Number, _) => "a number",
         (Type::Boolean, _) => "true or false",
@@ -332,7 +333,7 @@ fn campaigns(declaration: &Declaration, document: &mut Document<'_>) {
             report("email", "body", &"is missing: expected a string");
         }
         if let Some(audience) = &campaign.audience {
-            let read = Audience::read(&Value::Object(audience.clone()));
+            let read = Audience::read(&Tree::Object(audience.into()));
             document.audience(&steps!["campaigns", i, "audience"], read);
         }
         document.distinct(&steps!["campaigns", i, "tags"], "", &campaign.tags);

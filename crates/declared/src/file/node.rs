@@ -7,16 +7,17 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::value::{StringDeserializer, UnitDeserializer};
+use serde::de::value::{MapDeserializer, StringDeserializer, UnitDeserializer};
 use serde::de::{
     self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializer as _, MapAccess, SeqAccess,
     Unexpected, Visitor,
 };
-use serde_json::Value;
+use serde_json::{Number, Value};
 use serde_saphyr::Spanned;
 
 use super::{Environment, mistakes};
 use crate::expand::expand;
+use kit::json::{self, MARK};
 
 /// A value and where it is.
 pub(crate) struct Node {
@@ -275,6 +276,47 @@ impl<'a> Reader<'a> {
         expand(&written, self.environment).map_err(NodeError::new)
     }
 
+    /// Appends a value as JSON, as it is written: a number with all of its digits, unless only YAML
+    /// has such a number.
+    fn push_json(self, node: &Node, out: &mut String) {
+        match &node.content {
+            Content::Text(text) => json::push_string(out, text),
+            Content::Plain(value) => {
+                let written = node.written.and_then(|(start, end)| self.source.get(start..end));
+                let written = written.map(str::trim);
+                // Exact, unlike a number of `serde_json`.
+                let is_same = |text: &&str| {
+                    text.parse::<Number>().is_ok() && text.parse().ok() == value.as_f64()
+                };
+                match written.filter(is_same) {
+                    Some(digits) => out.push_str(digits),
+                    None => out.push_str(&value.to_string()),
+                }
+            }
+            Content::List(elements) => {
+                let accepted = elements.iter().filter(|element| !element.is_rejected());
+                out.push('[');
+                for (index, element) in accepted.enumerate() {
+                    out.push_str(if index == 0 { "" } else { "," });
+                    self.push_json(element, out);
+                }
+                out.push(']');
+            }
+            Content::Fields(fields) => {
+                let accepted = fields.iter().filter(|field| !field.value.is_rejected());
+                out.push('{');
+                for (index, field) in accepted.enumerate() {
+                    out.push_str(if index == 0 { "" } else { "," });
+                    json::push_string(out, &field.name);
+                    out.push(':');
+                    self.push_json(&field.value, out);
+                }
+                out.push('}');
+            }
+            Content::Rejected => out.push_str("null"),
+        }
+    }
+
     fn number<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
         let text = self.text()?;
         match (text.parse::<u64>(), text.parse::<i64>()) {
@@ -335,12 +377,18 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         }
     }
 
+    /// A value can be read as its JSON text ([`RawValue`](serde_json::value::RawValue)).
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
-        _: &'static str,
+        name: &'static str,
         visitor: V,
     ) -> Result<V::Value, NodeError> {
-        visitor.visit_newtype_struct(self)
+        if name != MARK {
+            return visitor.visit_newtype_struct(self);
+        }
+        let mut json = String::new();
+        self.push_json(self.node, &mut json);
+        visitor.visit_map(MapDeserializer::new(std::iter::once((MARK, json))))
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {

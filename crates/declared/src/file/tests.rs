@@ -1,7 +1,7 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use proptest::prelude::*;
 use secrecy::ExposeSecret as _;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use content::campaigns::Kind;
@@ -173,6 +173,39 @@ fn suggests_checking_the_indentation() {
 }
 
 #[test]
+fn numbers_of_segments_and_selections_keep_all_digits() {
+    let leaf = |value: &str| {
+        format!(
+            "        - {{custom_attribute: {{custom_attribute_name: n, comparison: equals, value: {value}}}}}\n"
+        )
+    };
+    let numbers = [
+        ("123456789012345678.123456789", "123456789012345678.123456789"),
+        ("-1.50", "-1.50"),
+        ("7", "7"),
+        // Only YAML has these.
+        ("0x1F", "31"),
+        ("+5", "5"),
+    ];
+    let leaves: String = numbers.iter().map(|(number, _)| leaf(number)).collect();
+    let file = format!(
+        "workspace: acme\ncatalogs: [{{name: c, fields: [{{name: n, type: number}}]}}]\n\
+         catalog_selections:\n  - {{name: s, catalog: c, limit: 5, filters: [{{field: n, operator: equals, \
+         value: 123456789012345678.123456789}}]}}\n\
+         segments:\n  - id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d01\n    name: big\n    audience:\n      \
+         OR:\n{leaves}"
+    );
+    let declared = read(&file, &environment).unwrap_or_else(|error| panic!("{error}"));
+    let workspace = &declared.workspaces[0];
+    let audience = workspace.segments[0].audience.as_str();
+    for (written, kept) in numbers {
+        assert!(audience.contains(&format!(r#""value":{kept}}}"#)), "{written}: {audience}");
+    }
+    let value = workspace.catalog_selections[0].filters[0].value.to_json();
+    assert_eq!(value, "123456789012345678.123456789");
+}
+
+#[test]
 fn booleans_are_those_of_yaml_1_2() {
     let text = "workspace: on\nkeys:\n  - {name: yes, secret: twenty-characters-ok, permissions: [users.track]}\n\
                 segments:\n  - id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d01\n    name: off\n    audience:\n      \
@@ -190,11 +223,12 @@ fn booleans_are_those_of_yaml_1_2() {
     assert_eq!((workspace.name.as_str(), workspace.keys[0].name.as_str()), ("on", "yes"));
     let segment = &workspace.segments[0];
     assert_eq!(segment.name, "off");
+    let audience: Value = segment.audience.as_str().parse().unwrap();
     for (index, text) in texts.iter().enumerate() {
-        let value = &segment.audience["OR"][index]["custom_attribute"]["value"];
+        let value = &audience["OR"][index]["custom_attribute"]["value"];
         assert_eq!(value, &json!(text));
     }
-    assert_eq!(segment.audience["OR"][texts.len()]["custom_attribute"]["value"], json!(true));
+    assert_eq!(audience["OR"][texts.len()]["custom_attribute"]["value"], json!(true));
 }
 
 #[test]

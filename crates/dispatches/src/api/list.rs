@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{EXAMPLE, TAG};
 use crate::orders::DISPATCH_ID;
-use crate::{DispatchAudience, DispatchSummary, Filter, ListPosition};
+use crate::{DispatchAudience, DispatchSummary, Filter, ListPosition, LocalTime};
 use gateway::formats::schema_of;
 use gateway::paging::{self, MAX_PAGE, Paging};
 use gateway::workspaces::Channel;
@@ -19,6 +19,7 @@ use gateway::{
     self, Access, ApiError, Caller, Operation, Routes, name_parameter, parameter, time_range,
 };
 use kit::clock::{serialize_optional_time, serialize_time};
+use messages::Timing;
 use messages::app::App;
 use messages::dispatch::LeftOut;
 use messages::dispatch::state::{MessageTotals, State};
@@ -75,14 +76,15 @@ pub(super) fn example() -> Value {
         "channels": ["email"],
         "users": { "checked": 2013, "total": 2013, "matched": 813 },
         "left_out": {
-            "unknown": 0, "not_in_audience": 1200, "control_group": 0, "unsubscribed": 13,
-            "capped": 0,
+            "unknown": 0, "not_in_audience": 1200, "control_group": 0, "too_late": 0,
+            "unsubscribed": 13, "capped": 0,
         },
         "messages": {
             "sent": 797, "bounced": 1, "unreachable": 2, "aborted": 0, "failed": 0,
         },
         "accepted_at": "2026-11-21T08:29:28.910Z", "started_at": "2026-11-21T08:29:29.016Z",
-        "finished_at": "2026-11-21T08:29:31.052Z", "request_id": "01JD6Z3W8Q",
+        "finished_at": "2026-11-21T08:29:31.052Z", "requested_by": "key:app",
+        "request_id": "01JD6Z3W8Q",
     })
 }
 
@@ -150,6 +152,9 @@ pub(super) struct Dispatch {
     #[schemars(with = "Vec<String>")]
     channels: Vec<Channel>,
     users: CheckedUsers,
+    /// Absent unless the dispatch is at local times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    local_time: Option<DispatchLocalTime>,
     left_out: LeftOut,
     messages: MessageCounts,
     #[serde(serialize_with = "serialize_time")]
@@ -161,6 +166,11 @@ pub(super) struct Dispatch {
     #[serde(serialize_with = "serialize_optional_time", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     finished_at: Option<i64>,
+    /// Who asked for it, as in the audit log: `key:` and the name of the key, or `command:` and
+    /// the name of the person. Absent for a purchase that starts a campaign, and for dispatches of
+    /// earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requested_by: Option<String>,
     request_id: String,
 }
 
@@ -168,13 +178,41 @@ pub(super) struct Dispatch {
 #[derive(Serialize, JsonSchema)]
 struct CheckedUsers {
     checked: i64,
-    /// Grows if the dispatch is at local times, by those of each time. After a cancellation,
-    /// `total` minus `checked` is the number of users that the dispatch never reached.
+    /// Once the dispatch has ended, `total` minus `checked` is the number of users that it never
+    /// reached.
     total: i64,
-    /// The checked users that the dispatch is for: those who exist, are in the audience, and are
-    /// not in the control group. Absent if the dispatch is at local times.
+    /// The checked users that the dispatch is for: those who exist, are in the audience, are not
+    /// in the control group, and whose local time had not passed.
+    matched: i64,
+    /// Users who wait for their local time. Absent unless the dispatch is at local times.
     #[serde(skip_serializing_if = "Option::is_none")]
-    matched: Option<i64>,
+    waiting: Option<i64>,
+}
+
+/// The local time at which each user gets the messages.
+#[derive(Serialize, JsonSchema)]
+struct DispatchLocalTime {
+    /// `optimal`: each user's best hour of the day.
+    #[schemars(with = "String", extend("enum" = [Timing::Local.name(), Timing::Optimal.name()]))]
+    timing: Timing,
+    /// The local time, as if it were in UTC.
+    #[serde(serialize_with = "serialize_time")]
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    time: i64,
+    /// When the next users get their messages. Absent if nobody waits any more.
+    #[serde(serialize_with = "serialize_optional_time", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    next_at: Option<i64>,
+    /// When the time occurs in the last time zone.
+    #[serde(serialize_with = "serialize_time")]
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    last_at: i64,
+}
+
+impl From<LocalTime> for DispatchLocalTime {
+    fn from(LocalTime { timing, time, next_at, last_at }: LocalTime) -> Self {
+        Self { timing, time, next_at, last_at }
+    }
 }
 
 /// Messages by outcome, as the channels first reported it. Each counts once.
@@ -196,6 +234,8 @@ impl From<MessageTotals> for MessageCounts {
 
 impl From<DispatchSummary> for Dispatch {
     fn from(summary: DispatchSummary) -> Self {
+        let local_time = summary.local_time();
+        let waiting = local_time.map(|_| summary.waiting_users());
         Self {
             dispatch_id: summary.id.simple().to_string(),
             state: summary.state,
@@ -209,12 +249,15 @@ impl From<DispatchSummary> for Dispatch {
                 checked: summary.walked,
                 total: summary.users,
                 matched: summary.matched,
+                waiting,
             },
+            local_time: local_time.map(DispatchLocalTime::from),
             left_out: summary.left_out,
             messages: summary.messages.into(),
             accepted_at: summary.accepted_at,
             started_at: summary.started_at,
             finished_at: summary.finished_at,
+            requested_by: summary.requested_by,
             request_id: summary.request_id,
         }
     }

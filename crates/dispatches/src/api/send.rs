@@ -125,6 +125,7 @@ pub async fn send_once(
     let past = past.ok_or_else(unknown)?;
     let received = Received { id: Uuid::now_v7(), at: app.clock.now_ms() };
     let order = checked.order(Kind::Send, received, workspace, request_id);
+    let order = Order { requested_by: Some(entry.actor.clone()), ..order };
     begin(&mut turn.tx, &past, &order).await?;
     let sent = Sent::new(order.dispatch_id, &checked);
     entry.object = order.dispatch_id.simple().to_string();

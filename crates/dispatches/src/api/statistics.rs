@@ -59,8 +59,8 @@ fn describe() -> Operation {
             "dispatches": {
                 "count": 1, "is_complete": true, "users": 2013, "messages": counts,
                 "left_out": {
-                    "unknown": 0, "not_in_audience": 1200, "control_group": 0, "unsubscribed": 13,
-                    "capped": 0,
+                    "unknown": 0, "not_in_audience": 1200, "control_group": 0, "too_late": 0,
+                    "unsubscribed": 13, "capped": 0,
                 },
             },
         }))

@@ -11,16 +11,17 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
+use crate::live_activity::StartRequest;
 use gateway::error::ErrorMessage;
 use gateway::formats::Success;
 use gateway::idempotency::{Begun, Received, StoredResponse};
 use gateway::openapi::Tag;
+use gateway::warnings::Warned;
 use gateway::workspaces::settings;
 use gateway::{
     self, Access, ApiError, Caller, Code, IdempotencyKey, JsonText, Operation, Routes, idempotency,
 };
 use messages::app::App;
-use messages::live_activity::request::StartRequest;
 use messages::request::UNKNOWN_SEGMENT;
 
 const PERMISSION: &str = "messages.live_activity.start";
@@ -59,7 +60,7 @@ fn describe() -> Operation {
                 "external_user_ids": ["ann"],
             }),
         )
-        .returns_success(StatusCode::CREATED, "The request is durable.")
+        .returns::<Warned<Success>>(StatusCode::CREATED, "The request is durable.")
         .refuses(
             &ApiError::invalid_field(UNKNOWN_SEGMENT),
             "No segment in this workspace has this segment_id",
@@ -105,7 +106,9 @@ async fn start(
     let start = app.cores.compute_here(|| StartRequest::read(&members, &settings));
     let start = start.map_err(|error| turn.rejected(error))?;
     let Received { id, at } = turn.received();
+    let warnings = start.warnings.clone();
     let message = start.order(id, &caller, at).to_log(app.config.log.partitions)?;
-    let response = StoredResponse::json(StatusCode::CREATED, &Success::default())?;
+    let answer = Warned { response: Success::default(), warnings };
+    let response = StoredResponse::json(StatusCode::CREATED, &answer)?;
     turn.append(vec![message], response).await
 }

@@ -9,9 +9,10 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::archive::{Packer, Shape};
-use crate::chunk::{self, Chunk};
+use crate::chunk::{self, Chunk, Pages};
 use crate::matching::{Unreadable, decide};
 use crate::project::{Broken, Projector};
+use crate::warnings;
 use crate::{ExportError, Failure};
 use kit::compute::Cores;
 use people::audience::Matcher;
@@ -19,6 +20,7 @@ use people::users::Position;
 use people::users::moment::TransactionSnapshot;
 use people::users::sample::{self, SliceCounts};
 use people::users::scan::{self, UserRange, UserRow};
+use people::users::suppressions::AddressStates;
 use runtime::fairness::Reservation;
 use store::{StoreError, Tx};
 
@@ -26,6 +28,9 @@ use store::{StoreError, Tx};
 const COUNT_TIME: Duration = Duration::from_secs(1);
 const SAMPLE_TIME: Duration = Duration::from_secs(1);
 const MIN_SAMPLE: i64 = 500;
+
+/// Longer than any count takes.
+const ENDLESS: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Users that are read to estimate how many are in an audience.
 const MATCHED_USERS: i64 = 20_000;
@@ -52,6 +57,10 @@ pub(super) struct SampleSpec {
     pub now: Timestamp,
     /// Maximum number of users of the audience to return.
     pub kept: usize,
+    /// Names of custom attributes to look for.
+    pub attributes: Vec<String>,
+    /// Whether all users are read, however long that takes.
+    pub is_exact: bool,
 }
 
 /// Users that were read together, and how many of them are in the audience.
@@ -71,6 +80,8 @@ pub(super) struct Sample {
     pub lines: Lines,
     /// Some users of the audience, each of the sample equally likely.
     pub kept: Vec<Uuid>,
+    /// The attributes that no user of the audience in the sample has.
+    pub unseen_attributes: Vec<String>,
 }
 
 /// Sampled lines, and their files.
@@ -111,7 +122,12 @@ struct Sampler {
     now: i64,
     writer: Option<LineWriter>,
     kept: Reservoir,
+    /// The attributes that were not seen yet, each as in a profile.
+    unseen: Vec<(String, String)>,
+    is_exact: bool,
     chunk: Chunk,
+    /// Of the users of the chunk, if the audience depends on them.
+    addresses: AddressStates,
     /// The current stretch.
     stretch: Stretch,
     sample: Sample,
@@ -119,7 +135,7 @@ struct Sampler {
 
 impl Sampler {
     fn new(cores: Cores, spec: SampleSpec) -> Result<Self, ExportError> {
-        let SampleSpec { workspace, slices, matcher, projector, now, .. } = spec;
+        let SampleSpec { workspace, slices, matcher, projector, now, attributes, .. } = spec;
         let writer = projector.map(|projector| {
             // As long as the names of a real export.
             let entry_name = format!("{}-{}_000001.json", Uuid::nil(), now.as_second());
@@ -136,23 +152,28 @@ impl Sampler {
             activity: needs_activity || (spec.line_activity && writer.is_some()),
             now: now.as_millisecond(),
             writer,
+            unseen: warnings::as_in_documents(attributes),
             kept: Reservoir { limit: spec.kept, ..Reservoir::default() },
+            is_exact: spec.is_exact,
             chunk: Chunk::default(),
+            addresses: AddressStates::default(),
             stretch: Stretch::default(),
             sample: Sample::default(),
         })
     }
 
     async fn run(mut self, mut tx: Tx) -> Result<Sample, ExportError> {
-        let deadline = Instant::now() + COUNT_TIME;
+        let deadline = Instant::now() + if self.is_exact { ENDLESS } else { COUNT_TIME };
         let counts = sample::count(&mut tx, self.workspace, &self.slices, deadline).await?;
-        if self.matcher.is_some() || self.writer.is_some() || self.kept.limit > 0 {
+        let needs_users = self.kept.limit > 0 || !self.unseen.is_empty();
+        if self.matcher.is_some() || self.writer.is_some() || needs_users {
             self.read(&mut tx, &counts).await?;
         }
         tx.commit().await?;
         let mut sample = self.sample;
         sample.counts = counts;
         sample.kept = self.kept.users;
+        sample.unseen_attributes = self.unseen.into_iter().map(|(_, name)| name).collect();
         if let Some(writer) = self.writer {
             sample.lines = self.cores.compute(|| writer.finish()).map_err(compressing)?;
         }
@@ -161,11 +182,15 @@ impl Sampler {
 
     /// Reads a stretch of each slice, or all of it if there are few users.
     async fn read(&mut self, tx: &mut Tx, counts: &SliceCounts) -> Result<(), ExportError> {
-        let limit = if self.matcher.is_some() { MATCHED_USERS } else { LINES };
+        let limit = match self.matcher {
+            _ if self.is_exact => i64::MAX,
+            Some(_) => MATCHED_USERS,
+            None => LINES,
+        };
         let slices = counts.slices.len().max(1) as i64;
         let per_slice =
             |limit: i64| if counts.users <= limit { i64::MAX } else { limit / slices + 1 };
-        let deadline = Instant::now() + SAMPLE_TIME;
+        let deadline = Instant::now() + if self.is_exact { ENDLESS } else { SAMPLE_TIME };
         let mut read = 0;
         for (index, &(slice, count)) in counts.slices.iter().enumerate() {
             if read >= MIN_SAMPLE && Instant::now() > deadline {
@@ -204,6 +229,14 @@ impl Sampler {
             youngest: Uuid::max(),
             activity: self.activity,
         };
+        if self.matcher.as_ref().is_some_and(Matcher::needs_addresses) {
+            let mut pages = Pages::new(range);
+            while let Some(page) = pages.next(tx).await? {
+                (self.addresses, self.chunk) = (page.addresses, page.chunk);
+                self.work()?;
+            }
+            return Ok(());
+        }
         let endless = TransactionSnapshot::endless();
         scan::read(tx, &range, &endless, |user| self.take(&user)).await??;
         self.work()
@@ -229,7 +262,7 @@ impl Sampler {
         };
         let is_member = match &self.matcher {
             None => Ok(true),
-            Some(matcher) => decide(matcher, user, self.now),
+            Some(matcher) => decide(matcher, user, &self.addresses, self.now),
         };
         let is_member = match is_member {
             Ok(is_member) => is_member,
@@ -244,6 +277,7 @@ impl Sampler {
         }
         self.stretch.matched += 1;
         self.kept.offer(user.service_id);
+        self.unseen.retain(|(text, _)| !user.doc.contains(text.as_str()));
         let Some(writer) = &mut self.writer else { return Ok(()) };
         match writer.write(user).map_err(compressing)? {
             Ok(()) => Ok(()),

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::api_error;
 use super::estimate::{self, Users};
-use super::sample::{self, SampleSpec};
+use super::sample::{SampleSpec, take};
 use crate::app::App;
 use crate::archive::Shape;
 use crate::request::RequestedUsers;
@@ -30,7 +30,16 @@ pub async fn sample_segment(
     limit: usize,
 ) -> Result<SegmentSample, ApiError> {
     let users = RequestedUsers::Segment { segment_id };
-    sample_users(app, workspace, users, limit).await
+    sample(app, workspace, users, limit, false).await
+}
+
+/// Counts the users of a segment of the workspace: reads all of its users, however long that takes.
+pub async fn count_segment(
+    app: &App,
+    workspace: i32,
+    segment_id: Uuid,
+) -> Result<SegmentSample, ApiError> {
+    sample(app, workspace, RequestedUsers::Segment { segment_id }, 0, true).await
 }
 
 /// The same for the users of a request. Waits for its turn among the estimates of the process.
@@ -39,6 +48,16 @@ pub(crate) async fn sample_users(
     workspace: i32,
     users: RequestedUsers,
     limit: usize,
+) -> Result<SegmentSample, ApiError> {
+    sample(app, workspace, users, limit, false).await
+}
+
+async fn sample(
+    app: &App,
+    workspace: i32,
+    users: RequestedUsers,
+    limit: usize,
+    is_exact: bool,
 ) -> Result<SegmentSample, ApiError> {
     let turn = app.dry_runs.estimates.wait(workspace).await?;
     let mut tx = app.request_queue.snapshot().await?;
@@ -57,8 +76,10 @@ pub(crate) async fn sample_users(
         users_per_file: 1,
         now,
         kept: limit,
+        attributes: Vec::new(),
+        is_exact,
     };
-    let sample = sample::take(&app.cores, spec, tx, turn).await.map_err(api_error)?;
+    let sample = take(&app.cores, spec, tx, turn).await.map_err(api_error)?;
     let users = estimate::users(&sample, has_condition);
     Ok(SegmentSample { users, service_ids: sample.kept })
 }

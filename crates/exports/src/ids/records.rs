@@ -7,9 +7,11 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::project::{Broken, Projector};
+use crate::warnings;
 use gateway::ApiError;
 use gateway::app::App;
 use gateway::formats::{SuccessText, UserAlias};
+use gateway::warnings::Warning;
 use people::users::scan::UserRow;
 use runtime::fairness::{Holder, Reservation};
 
@@ -40,6 +42,9 @@ struct Rest {
     /// Users who exist, and whose stored data cannot be read. They are not among `users`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Unreadable>,
+    /// Parts of the request that have no effect; at most 20.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Warning>,
 }
 
 /// An identifier without a user.
@@ -86,11 +91,25 @@ pub(crate) struct Records {
     json: Vec<u8>,
     pub users: usize,
     errors: Vec<Unreadable>,
+    /// Custom attributes that no record has yet, each as in a record.
+    unseen: Vec<(String, String)>,
 }
 
 impl Records {
     pub fn new(projector: Projector) -> Self {
-        Self { projector, json: BEGINNING.to_vec(), users: 0, errors: Vec::new() }
+        let (json, errors, unseen) = (BEGINNING.to_vec(), Vec::new(), Vec::new());
+        Self { projector, json, users: 0, errors, unseen }
+    }
+
+    /// The same; looks for custom attributes in the records.
+    pub fn looking_for(self, attributes: Vec<String>) -> Self {
+        Self { unseen: warnings::as_in_documents(attributes), ..self }
+    }
+
+    /// The warnings about attributes that no record has.
+    pub fn unknown_attributes(&self) -> Vec<Warning> {
+        let unseen = self.unseen.iter().filter(|_| self.users > 0);
+        unseen.map(|(_, name)| warnings::unknown_attribute(name, self.users as i64, true)).collect()
     }
 
     /// Appends the line that an export has for a user, as an element of `users`.
@@ -104,6 +123,10 @@ impl Records {
                 // The line break.
                 self.json.pop();
                 self.users += 1;
+                if !self.unseen.is_empty() {
+                    let record = String::from_utf8_lossy(&self.json[start..]);
+                    self.unseen.retain(|(text, _)| !record.contains(text.as_str()));
+                }
             }
             Err(broken) => {
                 self.json.truncate(start);
@@ -117,8 +140,12 @@ impl Records {
         self.json.len()
     }
 
-    pub fn finish(self, invalid_user_ids: Vec<Value>) -> Result<Vec<u8>, ApiError> {
-        self.finish_with(|errors| Rest { invalid_user_ids, errors })
+    pub fn finish(
+        self,
+        invalid_user_ids: Vec<Value>,
+        warnings: Vec<Warning>,
+    ) -> Result<Vec<u8>, ApiError> {
+        self.finish_with(|errors| Rest { invalid_user_ids, errors, warnings })
     }
 
     /// The response with these fields after `users`; there is at least one.
@@ -200,7 +227,7 @@ mod tests {
                 let service_id = Uuid::from_u128(n as u128);
                 records.append(&UserRow { service_id, doc, activity: None });
             }
-            String::from_utf8(records.finish(invalid).unwrap()).unwrap()
+            String::from_utf8(records.finish(invalid, Vec::new()).unwrap()).unwrap()
         };
         assert_eq!(
             finish(&[], vec![]),

@@ -5,8 +5,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::request::FieldNames;
+use crate::warnings;
 use gateway::ApiError;
 use gateway::formats::{Identifier, List, UserAlias};
+use gateway::warnings::Warning;
 use people::users::mentions::Mention;
 use people::users::selector::{self, Email, Phone, ServiceId};
 use proof::fields::{self, FieldSet};
@@ -73,6 +75,12 @@ impl UsersRequest {
         external_ids.chain(service_ids).chain(aliases).chain(emails).chain(phones).collect()
     }
 
+    /// The custom attributes that are requested by their names.
+    pub fn attributes(&self) -> Vec<String> {
+        let names = self.fields_to_export.as_ref().map_or(&[][..], |FieldNames(names)| names);
+        warnings::named_attributes(names)
+    }
+
     /// The requested fields.
     pub fn fields(&self) -> Result<FieldSet, ApiError> {
         let set = match &self.fields_to_export {
@@ -83,17 +91,17 @@ impl UsersRequest {
     }
 }
 
-/// Reads the fields of a request.
+/// Reads the fields of a request; returns the warnings about unknown ones.
 pub fn read(
     mut members: Map<String, Value>,
     alias: Option<&str>,
-) -> Result<UsersRequest, ApiError> {
+) -> Result<(UsersRequest, Vec<Warning>), ApiError> {
     fields::note_alias(&mut members, alias);
     selector::rename_alias(&mut members, alias)?;
     check_names(&members)?;
-    let request: UsersRequest = gateway::fields::read(&members)?;
+    let (request, warnings) = gateway::fields::read_request::<UsersRequest>(&members)?;
     if (1..=MAX).contains(&request.mentions().len()) {
-        Ok(request)
+        Ok((request, warnings))
     } else {
         Err(ApiError::invalid_field(format!("{NAMING} must have 1 to {MAX} users in total")))
     }
@@ -139,7 +147,7 @@ mod tests {
             "user_aliases": [{ "alias_name": "7", "alias_label": "crm" }],
             "external_ids": ["ann", "ann"], "unknown": 1, "email_address": "bob@acme.example",
         });
-        let request = read(body.as_object().unwrap().clone(), None).unwrap();
+        let (request, _) = read(body.as_object().unwrap().clone(), None).unwrap();
         let (mentions, given): (Vec<_>, Vec<_>) = request.mentions().into_iter().unzip();
         assert_eq!(
             mentions,
@@ -166,11 +174,11 @@ mod tests {
     fn the_alias_of_service_id_names_users_and_the_field() {
         let id = "018bcfe5-6800-7000-8001-000000000001";
         let body = json!({ "their_ids": [id], "fields_to_export": ["their_id"] });
-        let request = read(body.as_object().unwrap().clone(), Some("their_id")).unwrap();
+        let (request, _) = read(body.as_object().unwrap().clone(), Some("their_id")).unwrap();
         assert_eq!(request.mentions().len(), 1);
         assert!(request.fields().unwrap().service_id_names().eq(["their_id"]));
         let aliased = json!({ "their_id": id });
-        let request = read(aliased.as_object().unwrap().clone(), Some("their_id")).unwrap();
+        let (request, _) = read(aliased.as_object().unwrap().clone(), Some("their_id")).unwrap();
         assert_eq!(request.mentions().len(), 1);
         assert_eq!(refused(aliased, None).0, Code::InvalidField);
         for alias in ["their_id", "uid"] {
@@ -178,7 +186,7 @@ mod tests {
             assert_eq!(refused(both, Some(alias)).0, Code::InvalidField);
         }
         let empty = json!({ "service_ids": [], "their_ids": [id] });
-        let request = read(empty.as_object().unwrap().clone(), Some("their_id")).unwrap();
+        let (request, _) = read(empty.as_object().unwrap().clone(), Some("their_id")).unwrap();
         assert_eq!(request.mentions().len(), 1);
     }
 

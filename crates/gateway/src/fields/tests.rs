@@ -226,3 +226,116 @@ fn names_the_field_that_is_wrong() {
     }
     assert_eq!(refusal(&json!({})), (Code::MissingField, "name is required".to_owned()));
 }
+
+/// Fields of a request that sends.
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "only whether it is read matters")]
+struct Send {
+    campaign_id: Option<String>,
+    broadcast: Option<bool>,
+    audience: Option<Value>,
+    recipients: Option<Vec<Value>>,
+    segment_id: Option<String>,
+    email: Option<String>,
+}
+
+fn read_send(fields: &Value) -> Result<Vec<String>, (Code, String)> {
+    match read_request::<Send>(fields.as_object().unwrap()) {
+        Ok((_, warnings)) => Ok(warnings.iter().map(Warning::to_line).collect()),
+        Err(ApiError::Field(code, text)) => Err((code, text)),
+        Err(error) => panic!("{fields}: {error:?}"),
+    }
+}
+
+#[test]
+fn fields_that_resemble_a_selecting_one_are_rejected() {
+    for name in [
+        "audiance",
+        "Audience",
+        "audi_ence",
+        "recipents",
+        "recipient_ids",
+        "segmentId",
+        "segmnt_id",
+        "brodcast",
+        "emial",
+        "mail",
+        "segment",
+        "users",
+        "user_ids",
+        "userIds",
+        "to",
+        "list_id",
+        "listId",
+        "usres",
+        "external_user_idz",
+        "dryrun",
+        "dry-run",
+    ] {
+        let (code, text) = read_send(&json!({ "campaign_id": "c", name: "x" })).expect_err(name);
+        assert_eq!(code, Code::UnknownField, "{name}");
+        assert!(text.starts_with(&format!("{name}: unknown field; ")), "{text}");
+        // A field without a value selects nobody.
+        assert!(read_send(&json!({ name: null })).is_ok(), "{name}");
+    }
+    let (_, text) = read_send(&json!({ "audiance": {} })).unwrap_err();
+    assert_eq!(text, "audiance: unknown field; did you mean audience?");
+    let (_, text) = read_send(&json!({ "segmentId": "x" })).unwrap_err();
+    assert_eq!(text, "segmentId: unknown field; did you mean segment_id?");
+    // These have an error of their own.
+    let (code, text) = read_send(&json!({ "external_user_ids": ["x"] })).unwrap_err();
+    assert_eq!(
+        (code, text.as_str()),
+        (Code::InvalidField, "external_user_ids is not supported by this request")
+    );
+}
+
+#[test]
+fn unknown_fields_are_rejected_if_many_users_are_selected() {
+    for many in [json!({ "broadcast": true }), json!({ "segment_id": "s" })] {
+        let with = |name: &str| {
+            let mut fields = many.clone();
+            fields[name] = json!("x");
+            read_send(&fields)
+        };
+        let mut fields = many.clone();
+        fields["audiance"] = json!([]);
+        assert_eq!(read_send(&fields).unwrap_err().0, Code::UnknownField);
+        let (code, text) = with("comment").unwrap_err();
+        assert_eq!(code, Code::UnknownField);
+        assert!(text.starts_with("comment: unknown field; this request reads campaign_id, "));
+        for name in FIELDS_OF_FAMILY {
+            assert_eq!(with(name), Ok(vec![format!("{name}: unknown field, ignored")]));
+        }
+    }
+}
+
+#[test]
+fn other_unknown_fields_are_named_in_warnings() {
+    for name in [
+        "comment",
+        "comments",
+        "attachments",
+        "override_frequency_capping",
+        "api_key",
+        "content",
+        "context",
+        "details",
+        "payment",
+        "element",
+        "price",
+        "tags",
+        "external_send_id",
+        "zones",
+        "contract",
+        "phase",
+        "notes",
+        "title",
+    ] {
+        assert_eq!(
+            read_send(&json!({ "broadcast": false, name: "x" })),
+            Ok(vec![format!("{name}: unknown field, ignored")])
+        );
+    }
+    assert_eq!(read_send(&json!({ "campaign_id": "c", "segment_id": null })), Ok(vec![]));
+}

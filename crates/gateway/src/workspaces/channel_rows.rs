@@ -190,7 +190,7 @@ pub async fn put_segment(tx: &mut Tx, workspace: i32, segment: &Segment) -> Resu
         .bind(workspace)
         .bind(segment.id)
         .bind(&segment.name)
-        .bind(segment.audience.to_string())
+        .bind(segment.audience.as_str())
     );
     Ok(())
 }

@@ -76,6 +76,8 @@ pub const PERMISSIONS: &[&str] = &[
     "sms.invalid_phone_numbers.remove",
     "subscription.status.get",
     "subscription.status.set",
+    "suppressions.edit",
+    "suppressions.list",
     "templates.preview",
     "transactional.send",
     "users.alias.new",

@@ -14,13 +14,13 @@ use lettre::message::Mailbox;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use secrecy::SecretString;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
-use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::Channel;
 use super::budgets::DAY;
 use super::relay::Relay;
 use super::settings::{SECRET_PREFIX, Secret};
+use kit::json::{ObjectText, Tree, TreeObject};
 use runtime::outbound;
 
 const MAX_REQUESTS: u32 = 1_000_000_000;
@@ -131,9 +131,13 @@ pub(crate) fn window<'de, D: Deserializer<'de>>(number: D) -> Result<u32, D::Err
     u32::try_from(seconds).ok().filter(divides).ok_or_else(|| Error::custom(wrong()))
 }
 
-/// Fields that are stored as written.
-pub(crate) fn verbatim<'de, D: Deserializer<'de>>(fields: D) -> Result<Value, D::Error> {
-    Map::deserialize(fields).map(Value::Object)
+/// Fields that are stored as written, with all digits of their numbers.
+pub(crate) fn verbatim<'de, D: Deserializer<'de>>(fields: D) -> Result<ObjectText, D::Error> {
+    match Tree::deserialize(fields)? {
+        Tree::Object(fields) => Ok((&fields).into()),
+        Tree::Null => Ok((&TreeObject::default()).into()),
+        _ => Err(Error::custom("expected fields, each as `name: value`; check the indentation")),
+    }
 }
 
 /// A secret: a text in the file, bytes in the store.

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{Segment, channel_rows};
 use kit::derived_ids;
+use kit::json::ObjectText;
 use store::{StoreError, Tx};
 
 /// The name of the built-in segment.
@@ -20,10 +21,14 @@ pub fn all_users_id(workspace: i32) -> Uuid {
 /// The built-in segment of all users. Its audience is one that includes everybody.
 fn all_users(workspace: i32) -> Segment {
     let subscribed = |comparison: &str| json!({ "email_subscription_status": { "comparison": comparison, "value": "subscribed" } });
+    let everybody = Map::from_iter([(
+        "OR".to_owned(),
+        Value::from(vec![subscribed("is"), subscribed("is_not")]),
+    )]);
     Segment {
         id: all_users_id(workspace),
         name: ALL_USERS.to_owned(),
-        audience: json!({ "OR": [subscribed("is"), subscribed("is_not")] }),
+        audience: ObjectText::from(&everybody),
     }
 }
 

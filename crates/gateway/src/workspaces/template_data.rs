@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use template::{Source, Sources};
 use url::Url;
 
 use crate::workspaces::rules::{self, checked, list, number, one_of, optional, rules, up_to};
 use crate::workspaces::settings::{Secret, Settings};
 use kit::clock::{format_time, parse_time};
-use kit::json::compare_numbers;
+use kit::json::{Tree, TreeObject, compare_numbers};
 
 /// Maximum number of content blocks of a workspace, and of bytes of each and of all together.
 pub const MAX_BLOCKS: usize = 1_000;
@@ -77,7 +77,8 @@ pub struct Filter {
     pub operator: Operator,
     /// The value with which the field is compared, of the field's type. Numbers, strings and times
     /// have an order.
-    pub value: Value,
+    #[schemars(with = "Value")]
+    pub value: Tree,
 }
 
 store::text_enum! {
@@ -122,19 +123,19 @@ impl CatalogSelection {
         let is_compared =
             |filter: &&mut Filter| is_time(&filter.field) && !filter.operator.searches_parts();
         for filter in self.filters.iter_mut().filter(is_compared) {
-            let time = filter.value.as_str().and_then(|text| parse_time(text).ok());
-            filter.value = time.map_or(Value::Null, |time| format_time(time).into());
+            let time = filter.value.as_text().and_then(|text| parse_time(text).ok());
+            filter.value = time.map_or(Tree::Null, |time| Tree::Text(format_time(time).into()));
         }
         self
     }
 
     /// Whether the selection contains an item.
-    pub fn holds(&self, item: &Map<String, Value>) -> bool {
+    pub fn holds(&self, item: &TreeObject) -> bool {
         self.filters.iter().all(|filter| filter.holds(item))
     }
 
     /// The order of two items; by their ids if the fields are equal.
-    pub fn compare(&self, a: &Map<String, Value>, b: &Map<String, Value>) -> Ordering {
+    pub fn compare(&self, a: &TreeObject, b: &TreeObject) -> Ordering {
         let by_field = self.sort.as_ref().map_or(Ordering::Equal, |sort| {
             let (a, b) = (a.get(&sort.field), b.get(&sort.field));
             let (Some(a), Some(b)) = (a, b) else {
@@ -143,24 +144,22 @@ impl CatalogSelection {
             let order = compare(a, b).unwrap_or(Ordering::Equal);
             if sort.descending { order.reverse() } else { order }
         });
-        let id = |item: &Map<String, Value>| {
-            item.get("id").and_then(Value::as_str).unwrap_or_default().to_owned()
+        let id = |item: &TreeObject| {
+            item.get("id").and_then(Tree::as_text).unwrap_or_default().to_owned()
         };
         by_field.then_with(|| id(a).cmp(&id(b)))
     }
 }
 
 impl Filter {
-    fn holds(&self, item: &Map<String, Value>) -> bool {
+    fn holds(&self, item: &TreeObject) -> bool {
         let Some(field) = item.get(&self.field).filter(|field| !field.is_null()) else {
             return matches!(self.operator, Operator::DoesNotEqual | Operator::DoesNotContain);
         };
         let order = compare(field, &self.value);
         let contains = || match (field, &self.value) {
-            (Value::String(text), Value::String(part)) => text.contains(part.as_str()),
-            (Value::Array(elements), value) => {
-                elements.iter().any(|element| equals(element, value))
-            }
+            (Tree::Text(text), Tree::Text(part)) => text.contains(&**part),
+            (Tree::Array(elements), value) => elements.iter().any(|element| equals(element, value)),
             _ => false,
         };
         match self.operator {
@@ -177,17 +176,17 @@ impl Filter {
 }
 
 /// Compares two values of a type that has an order.
-fn compare(a: &Value, b: &Value) -> Option<Ordering> {
+fn compare(a: &Tree, b: &Tree) -> Option<Ordering> {
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => Some(compare_numbers(a, b)),
-        (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
-        (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
+        (Tree::Number(a), Tree::Number(b)) => Some(compare_numbers(a, b)),
+        (Tree::Text(a), Tree::Text(b)) => Some(a.cmp(b)),
+        (Tree::Bool(a), Tree::Bool(b)) => Some(a.cmp(b)),
         _ => None,
     }
 }
 
-fn equals(a: &Value, b: &Value) -> bool {
-    compare(a, b).map_or(a == b, Ordering::is_eq)
+fn equals(a: &Tree, b: &Tree) -> bool {
+    compare(a, b).map_or_else(|| a.is_same(b), Ordering::is_eq)
 }
 
 /// Servers that templates may request with `connected_content`. Without it, `connected_content` is

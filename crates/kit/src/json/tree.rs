@@ -1,10 +1,13 @@
 //! JSON as a tree that keeps what a text has: the order of fields, and the digits of numbers.
 
+use std::fmt;
+
 use serde::de::Unexpected;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
-use super::{MAX_JSON_LEVELS, depth, parse, push_string};
+use super::{MAX_JSON_LEVELS, compare_numbers, depth, parse, push_string};
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,11 +34,57 @@ impl Tree {
     pub fn parse(json: &str) -> Result<Self, String> {
         // Checks the whole syntax, so that the parser below only has to read.
         parse::<serde::de::IgnoredAny>(json)?;
+        Self::read_valid(json)
+    }
+
+    /// [`parse`](Self::parse) of JSON whose syntax was checked.
+    pub fn from_raw(json: &RawValue) -> Result<Self, String> {
+        Self::read_valid(json.get())
+    }
+
+    fn read_valid(json: &str) -> Result<Self, String> {
         if depth(json) > MAX_JSON_LEVELS {
             return Err(super::TOO_DEEP.to_owned());
         }
         let mut parser = Parser { json, at: 0 };
         parser.value().ok_or_else(|| super::HALF_PAIR.to_owned())
+    }
+
+    pub fn is_null(&self) -> bool {
+        *self == Self::Null
+    }
+
+    /// Whether two values are equal: numbers by value, arrays element by element, objects field by
+    /// field. Values of different types are never equal.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Number(a), Self::Number(b)) => compare_numbers(a, b).is_eq(),
+            (Self::Array(a), Self::Array(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_same(b))
+            }
+            (Self::Object(a), Self::Object(b)) => {
+                let has_same = |(name, value): (&str, &Self)| {
+                    b.get(name).is_some_and(|other| value.is_same(other))
+                };
+                a.len() == b.len() && a.iter().all(has_same)
+            }
+            (a, b) => a == b,
+        }
+    }
+
+    /// The text of a string.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub fn as_object(&self) -> Option<&TreeObject> {
+        match self {
+            Self::Object(object) => Some(object),
+            _ => None,
+        }
     }
 
     /// The value as compact JSON.
@@ -151,6 +200,40 @@ impl TreeObject {
     }
 }
 
+impl From<&Value> for Tree {
+    /// Has only the digits of a number that the value has.
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(bool) => Self::Bool(*bool),
+            Value::Number(number) => Self::Number(number.to_string().into()),
+            Value::String(text) => Self::Text(text.as_str().into()),
+            Value::Array(elements) => Self::Array(elements.iter().map(Self::from).collect()),
+            Value::Object(fields) => Self::Object(fields.into()),
+        }
+    }
+}
+
+impl From<&Map<String, Value>> for TreeObject {
+    fn from(fields: &Map<String, Value>) -> Self {
+        Self::new(fields.iter().map(|(name, value)| (name.as_str().into(), value.into())))
+    }
+}
+
+impl Serialize for Tree {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let json = RawValue::from_string(self.to_json()).map_err(serde::ser::Error::custom)?;
+        json.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = <Box<RawValue>>::deserialize(deserializer)?;
+        Self::from_raw(&json).map_err(serde::de::Error::custom)
+    }
+}
+
 impl Serialize for TreeObject {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let json = RawValue::from_string(self.to_json()).map_err(serde::ser::Error::custom)?;
@@ -179,6 +262,24 @@ impl ObjectText {
     pub fn tree(&self) -> TreeObject {
         // It was written from an object.
         TreeObject::parse(&self.0).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for ObjectText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<&ObjectText> for Tree {
+    fn from(object: &ObjectText) -> Self {
+        Self::Object(object.tree())
+    }
+}
+
+impl From<&Map<String, Value>> for ObjectText {
+    fn from(fields: &Map<String, Value>) -> Self {
+        (&TreeObject::from(fields)).into()
     }
 }
 
@@ -295,7 +396,6 @@ impl Parser<'_> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::Value;
 
     use super::*;
 

@@ -8,11 +8,11 @@ use uuid::Uuid;
 
 pub use rows::{Card, erase_user, list_for_user, move_to, sweep};
 
-use super::write_batcher::WriteBatcher;
 use crate::app::App;
 use crate::{MessageId, Outcome, Outgoing};
 use kit::clock::parse_time;
 use kit::derived_ids;
+use store::write_batcher::WriteBatcher;
 
 /// How long a card is kept at most, in seconds: ten years.
 const MAX_LIFETIME_SECONDS: u64 = 10 * 365 * 86_400;

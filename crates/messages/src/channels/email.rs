@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `compose` | the email of a rendered message object |
 //! | `notification` | the email of a notification about an export |
-//! | `header`, `plain` | header fields; the plain text of an HTML body |
+//! | `header` | header fields |
 //! | `connections` | pools of connections to each relay; sends an email on one of them |
 //! | `connect` | opens a connection: TLS, login |
 //! | `conversation` | the SMTP conversation about one email, and the outcome of its replies |
@@ -19,10 +19,9 @@ mod connections;
 mod conversation;
 mod header;
 mod notification;
-mod plain;
 mod reply;
 
-pub(super) use compose::{check_header, check_header_value};
+pub(super) use compose::{check_header, check_header_value, recipient};
 pub use compose::{check_mailbox, check_mailboxes};
 pub use connect::{Connector, Timeouts};
 pub use connections::{RelayPermit, RelayPools};

@@ -242,6 +242,14 @@ fn app_id<'a>(message: &Outgoing<'a>) -> Option<&'a str> {
     app_id.map(str::trim).filter(|app_id| !app_id.is_empty())
 }
 
+/// Why the message has no destination.
+pub async fn unreachable(app: &App, message: &Outgoing<'_>) -> Option<String> {
+    match destination(app, message).await {
+        Err(Outcome::Unreachable(why)) => Some(why),
+        _ => None,
+    }
+}
+
 /// The destination, or the outcome if there is none.
 async fn destination<'a>(app: &App, message: &Outgoing<'a>) -> Result<Destination<'a>, Outcome> {
     let unreachable = |why: &str| Outcome::Unreachable(why.to_owned());

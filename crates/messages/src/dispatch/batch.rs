@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::capping::Allowance;
 use super::error::DispatchError;
 use super::job::{Job, NoRecipient};
-use super::left_out::LeftOut;
+use super::left_out::{Exclusion, LeftOut};
 use super::message_rows::{self, NewMessage, OpenMessage, PartContext, Settled};
 use super::named::{Resolved, load_users, resolve, stored_entries};
 use super::part_rows::{self, Part, PartProgress, Recipients};
@@ -31,6 +31,7 @@ use people::users::Recipient;
 use people::users::activity::Activity;
 use people::users::recipient::CustomAttributes;
 use people::users::rows::{For, StoredUser, find_users};
+use people::users::suppressions::{self, AddressStates};
 use people::users::{Position, SLICES, large_rows, scan};
 use store::claims::{self, Claim};
 use store::{StoreError, Tx};
@@ -100,11 +101,14 @@ pub(super) struct LoadedUser {
 struct Page {
     users: Vec<LoadedUser>,
     activity: HashMap<Uuid, Vec<u8>>,
+    addresses: AddressStates,
     end: Position,
     is_last: bool,
     walked: i64,
     /// Number of unknown identifiers.
     unknown: i64,
+    /// Number of identifiers without a user of their own that count in the last wave.
+    of_other_waves: i64,
     /// The listed users with their ids, if they are to be stored.
     named: Option<Vec<Named>>,
 }
@@ -147,17 +151,20 @@ impl PartReader {
             return Ok(None);
         }
         let now = self.app.clock.now_ms();
-        let (mut walked, mut chosen, mut left_out) = (0, Vec::new(), LeftOut::default());
+        let (mut read, mut of_other_waves) = (0, 0);
+        let (mut chosen, mut left_out) = (Vec::new(), LeftOut::default());
         let (position, is_last, read_at, named) = loop {
             let read_at = Instant::now();
             let mut page = self.page().await?;
             let (position, is_last, named) = (page.end, page.is_last, page.named.take());
-            walked += page.walked;
+            read += page.walked;
             left_out.unknown += page.unknown;
-            let (chosen_of_page, left_out_of_page) = self.choose(page, now).await;
-            chosen.extend(chosen_of_page);
-            left_out += left_out_of_page;
-            if !chosen.is_empty() || is_last || walked >= MAX_SKIPPED_USERS {
+            of_other_waves += page.of_other_waves;
+            let choice = self.choose(page, now).await;
+            chosen.extend(choice.chosen);
+            left_out += choice.left_out;
+            of_other_waves += choice.of_other_waves;
+            if !chosen.is_empty() || is_last || read >= MAX_SKIPPED_USERS {
                 break (position, is_last, read_at, named);
             }
             if let Recipients::UserRange(from, _) = &mut self.part.recipients {
@@ -167,6 +174,8 @@ impl PartReader {
                 return Err(DispatchError::Stopped);
             }
         };
+        // Each wave reads all users, and each user counts in one of them.
+        let walked = read - of_other_waves;
         let progress = PartProgress { position, is_walked: is_last, walked, left_out, named };
         let batch = self.store_messages(chosen, progress, now).await?;
         self.part.is_walked = is_last;
@@ -187,6 +196,11 @@ impl PartReader {
             (Recipients::UserRange(from, to), None) => self.user_range(&mut tx, *from, *to).await?,
         };
         self.adapt(page.users.len(), page.users.iter().map(|user| user.doc.len()).sum());
+        if self.job.needs_addresses() {
+            let documents = page.users.iter().map(|user| (user.service_id, user.doc.as_str()));
+            let workspace = self.job.order.workspace_id;
+            page.addresses = AddressStates::look_up(&mut tx, workspace, documents).await?;
+        }
         if self.job.needs_activity(self.part.wave.as_ref()) {
             let ids: Vec<Uuid> = page.users.iter().map(|user| user.service_id).collect();
             let bodies = large_rows::bodies(&mut tx, self.job.order.workspace_id, &ids).await?;
@@ -223,10 +237,12 @@ impl PartReader {
         Ok(Page {
             users: users.into_iter().map(read).collect(),
             activity: HashMap::new(),
+            addresses: AddressStates::default(),
             end: end.unwrap_or(to),
             is_last: end.is_none_or(|end| end >= to),
             walked,
             unknown: 0,
+            of_other_waves: 0,
             named: None,
         })
     }
@@ -243,10 +259,12 @@ impl PartReader {
         Ok(Page {
             users: page.users,
             activity: HashMap::new(),
+            addresses: AddressStates::default(),
             end: Position { slice: 0, service_id: page.last.unwrap_or(after) },
             is_last: page.walked < self.limit,
             walked: page.walked,
             unknown: page.unknown,
+            of_other_waves: 0,
             named: None,
         })
     }
@@ -258,25 +276,32 @@ impl PartReader {
         let Resolved { users: resolved, unknown } = resolved;
         let known = resolved.len();
         let users = load_users(tx, workspace, resolved).await?;
-        // Unknown users are looked up in each wave, but counted only in the last one.
+        // Unknown users are looked up in each wave, but counted only in the last one; and so are
+        // users who are listed twice.
         let is_last = self.part.wave.is_none_or(|wave| wave.is_last);
-        let unknown = if is_last { (unknown.len() + known - users.len()) as i64 } else { 0 };
+        let (unknown, of_other_waves) = if is_last {
+            ((unknown.len() + known - users.len()) as i64, 0)
+        } else {
+            (0, (named.len() - users.len()) as i64)
+        };
         Ok(Page {
             users,
             activity: HashMap::new(),
+            addresses: AddressStates::default(),
             end: Position { slice: 0, service_id: Uuid::nil() },
             is_last: true,
             walked: named.len() as i64,
             unknown,
+            of_other_waves,
             named: with_ids,
         })
     }
 
     /// The matching users of a page who may get messages, and how many are excluded.
-    async fn choose(&self, page: Page, now: i64) -> (Vec<Chosen>, LeftOut) {
+    async fn choose(&self, page: Page, now: i64) -> Choice {
         let mut users = page.users.into_iter();
-        let mut choice =
-            Choice { activity: page.activity, chosen: Vec::new(), left_out: LeftOut::default() };
+        let (activity, addresses) = (page.activity, page.addresses);
+        let mut choice = Choice { activity, addresses, ..Choice::default() };
         while !users.as_slice().is_empty() {
             let (job, wave) = (self.job.clone(), self.part.wave);
             let computing = self.app.compute(self.job.order.workspace_id, move || {
@@ -288,7 +313,7 @@ impl PartReader {
             });
             (users, choice) = computing.await;
         }
-        (choice.chosen, choice.left_out)
+        choice
     }
 
     /// Stores messages and advances the part, in one transaction.
@@ -318,11 +343,25 @@ impl PartReader {
             // The others were stored in an earlier wave, or by an attempt whose commit had no
             // response.
             let inserted: HashSet<(Uuid, Channel)> = inserted.into_iter().collect();
-            chosen.iter_mut().for_each(|chosen| chosen.retain(&inserted));
+            let mut known = 0;
+            for chosen in &mut chosen {
+                let had_any = !chosen.is_empty();
+                chosen.retain(&inserted);
+                known += i64::from(had_any && chosen.is_empty());
+            }
+            // These moved since an earlier wave, and count there.
+            if self.part.wave.is_some() {
+                progress.walked -= known;
+            }
         }
         if !part_rows::advance(&mut tx, context.dispatch, context.part, &progress).await? {
             return Err(DispatchError::Lost);
         }
+        let address_key = if job.needs_address_key() {
+            Some(suppressions::key(&mut tx, context.workspace).await?)
+        } else {
+            None
+        };
         let mut counts = Counts::default();
         for (channel, state, _) in chosen.iter().flat_map(|chosen| &chosen.ended) {
             counts.add(*channel, *state);
@@ -331,6 +370,7 @@ impl PartReader {
         fail_point!("dispatch::noted");
         tx.commit().await?;
         fail_point!("dispatch::committed");
+        address_key.into_iter().for_each(|key| job.set_address_key(key));
         counts.emit();
         progress.left_out.emit();
         let users = chosen.into_iter().map(|chosen| chosen.user);
@@ -357,11 +397,14 @@ impl PartReader {
             Recipients::UserRange(..) => None,
         };
         let stored = find_users(&mut tx, context.workspace, &ids, For::Reading).await?;
+        let documents = stored.iter().map(|user| (user.service_id, user.doc.as_str()));
+        let addresses = AddressStates::look_up(&mut tx, context.workspace, documents).await?;
         drop(tx);
         self.adapt(stored.len(), stored.iter().map(|user| user.doc.len()).sum());
         let job = self.job.clone();
-        let computing =
-            self.app.compute(context.workspace, move || reopen(&job, open, stored, entries));
+        let computing = self
+            .app
+            .compute(context.workspace, move || reopen(&job, open, stored, &addresses, entries));
         Ok(Some(Batch { read_at: Some(read_at), ..computing.await }))
     }
 
@@ -383,6 +426,10 @@ impl Chosen {
         due.chain(ended).map(move |(channel, ended)| NewMessage { service_id, channel, ended })
     }
 
+    fn is_empty(&self) -> bool {
+        self.user.messages.is_empty() && self.ended.is_empty()
+    }
+
     /// Keeps only messages that were inserted.
     fn retain(&mut self, inserted: &HashSet<(Uuid, Channel)>) {
         let id = self.user.recipient.service_id;
@@ -392,19 +439,28 @@ impl Chosen {
 }
 
 /// The users of a page who were tested.
+#[derive(Default)]
 struct Choice {
     /// That of all users of the page.
     activity: HashMap<Uuid, Vec<u8>>,
+    addresses: AddressStates,
     chosen: Vec<Chosen>,
     left_out: LeftOut,
+    of_other_waves: i64,
 }
 
 impl Choice {
     fn choose(&mut self, job: &Job, wave: Option<&Wave>, user: LoadedUser, now: i64) {
         let LoadedUser { service_id, doc, named } = user;
         let activity = self.activity.get(&service_id).map(Vec::as_slice);
-        let recipient = match read_recipient(job, service_id, &doc, activity, wave, now) {
+        let addresses = &self.addresses;
+        let recipient = read_recipient(job, service_id, &doc, activity, addresses, wave, now);
+        let recipient = match recipient {
             Ok(recipient) => recipient,
+            Err(NoRecipient::Excluded(Exclusion::OtherWave)) => {
+                self.of_other_waves += 1;
+                return;
+            }
             Err(NoRecipient::Excluded(exclusion)) => {
                 self.left_out.add(exclusion);
                 return;
@@ -415,7 +471,7 @@ impl Choice {
                 let ended = job.content.messages().iter();
                 let ended = ended.map(|message| (message.channel, RowState::Failed, why));
                 let (profile, custom) = (Map::new(), CustomAttributes::default());
-                let recipient = Recipient { service_id, profile, custom };
+                let recipient = Recipient { service_id, profile, custom, stopped: None };
                 let user = User { recipient, named, messages: Vec::new() };
                 self.chosen.push(Chosen { user, ended: ended.collect() });
                 return;
@@ -445,6 +501,7 @@ fn reopen(
     job: &Job,
     open: Vec<OpenMessage>,
     stored: Vec<StoredUser>,
+    addresses: &AddressStates,
     mut entries: Option<HashMap<Uuid, Arc<Named>>>,
 ) -> Batch {
     let mut read = |user: &StoredUser| -> Result<User, &'static str> {
@@ -452,7 +509,7 @@ fn reopen(
             None => None,
             Some(entries) => Some(entries.remove(&user.service_id).ok_or(UNKNOWN_ENTRY)?),
         };
-        let recipient = read_user(user.service_id, &user.doc)?;
+        let recipient = read_user(user.service_id, &user.doc, addresses)?;
         Ok(User { recipient, named, messages: Vec::new() })
     };
     let mut users: HashMap<Uuid, Result<User, &'static str>> =

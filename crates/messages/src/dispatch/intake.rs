@@ -5,7 +5,8 @@ use std::collections::hash_map::Entry;
 
 use uuid::Uuid;
 
-use super::{begin, refuse};
+use super::kept::Kept;
+use super::{begin_with, refuse};
 use crate::order::Order;
 use content::campaigns;
 use kit::retry::Retry;
@@ -43,7 +44,7 @@ impl Retry for OrderError {
 }
 
 /// Begins the orders of [`topics::MESSAGES`](runtime::topics::MESSAGES). If the campaign of an order
-/// was paused or archived since, its dispatch fails.
+/// was paused, archived or removed since, its dispatch fails.
 pub struct OrderHandler;
 
 impl Handler for OrderHandler {
@@ -58,7 +59,8 @@ impl Handler for OrderHandler {
     async fn apply(&self, tx: &mut Tx, orders: &Self::Prepared<'_>) -> Result<(), OrderError> {
         // Many orders of a batch are of the same campaign.
         let mut inactive: HashMap<(i32, Uuid), Option<&'static str>> = HashMap::new();
-        for order in orders {
+        let kept = Kept::begin_all(tx, orders).await?;
+        for (order, kept) in orders.iter().zip(&kept) {
             let workspace = order.workspace_id;
             let state = match order.campaign_id {
                 None => None,
@@ -70,8 +72,8 @@ impl Handler for OrderHandler {
                 },
             };
             match state {
-                None => begin(tx, order).await?,
-                Some(state) => refuse(tx, order, &format!("the campaign is {state}")).await?,
+                None => begin_with(tx, order, kept).await?,
+                Some(state) => refuse(tx, order, &format!("the campaign {state}")).await?,
             }
         }
         Ok(())

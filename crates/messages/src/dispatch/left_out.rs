@@ -18,12 +18,15 @@ pub struct LeftOut {
     pub not_in_audience: i64,
     /// Users of the global control group who match the audience.
     pub control_group: i64,
+    /// Users of the audience whose local time had passed when the send could start, so they never
+    /// get its messages. 0 unless the send is at local times.
+    pub too_late: i64,
     /// Messages to users whose subscription does not allow them.
     pub unsubscribed: i64,
     /// Messages that frequency capping does not allow.
     pub capped: i64,
 }
-from_row! { LeftOut { unknown, not_in_audience, control_group, unsubscribed, capped } }
+from_row! { LeftOut { unknown, not_in_audience, control_group, too_late, unsubscribed, capped } }
 
 /// Why a user is not a recipient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,15 +35,18 @@ pub(super) enum Exclusion {
     OtherWave,
     NotInAudience,
     ControlGroup,
+    /// The user's local time had passed.
+    TooLate,
 }
 
 impl LeftOut {
     /// The counts, each with its name.
-    pub fn by_reason(&self) -> [(&'static str, i64); 5] {
+    pub fn by_reason(&self) -> [(&'static str, i64); 6] {
         [
             ("unknown", self.unknown),
             ("not_in_audience", self.not_in_audience),
             ("control_group", self.control_group),
+            ("too_late", self.too_late),
             ("unsubscribed", self.unsubscribed),
             ("capped", self.capped),
         ]
@@ -51,6 +57,7 @@ impl LeftOut {
             Exclusion::OtherWave => {}
             Exclusion::NotInAudience => self.not_in_audience += 1,
             Exclusion::ControlGroup => self.control_group += 1,
+            Exclusion::TooLate => self.too_late += 1,
         }
     }
 
@@ -68,6 +75,7 @@ impl AddAssign for LeftOut {
         self.unknown += other.unknown;
         self.not_in_audience += other.not_in_audience;
         self.control_group += other.control_group;
+        self.too_late += other.too_late;
         self.unsubscribed += other.unsubscribed;
         self.capped += other.capped;
     }

@@ -170,7 +170,8 @@ fn read(row: PartRow) -> Result<Part, StoreError> {
 pub(super) struct PartProgress {
     pub position: Position,
     pub is_walked: bool,
-    /// Users who were processed, and how many of them were excluded from some or all messages.
+    /// Users who were processed, without those of other waves; and how many of them were excluded
+    /// from some or all messages.
     pub walked: i64,
     pub left_out: LeftOut,
     /// The listed users, if their list changes.
@@ -191,7 +192,8 @@ pub(super) async fn advance(
              SET at_slice = $3, at_id = $4, is_walked = $5, walked = walked + $6,
                  unknown = unknown + $7, not_in_audience = not_in_audience + $8,
                  control_group = control_group + $9, unsubscribed = unsubscribed + $10,
-                 capped = capped + $11, named = COALESCE($12, named)
+                 capped = capped + $11, named = COALESCE($12, named),
+                 too_late = too_late + $13
              WHERE dispatch_id = $1 AND part = $2
                AND EXISTS (SELECT 1 FROM dispatches WHERE id = $1 AND state = 'running')",
         )
@@ -207,6 +209,7 @@ pub(super) async fn advance(
         .bind(progress.left_out.unsubscribed)
         .bind(progress.left_out.capped)
         .bind(progress.named.as_ref().map(to_json))
+        .bind(progress.left_out.too_late)
     );
     Ok(advanced == 1)
 }
@@ -247,6 +250,7 @@ pub const SUMMED_COUNTS: &str = "
     CAST(COALESCE(sum(unknown), 0) AS BIGINT) AS unknown,
     CAST(COALESCE(sum(not_in_audience), 0) AS BIGINT) AS not_in_audience,
     CAST(COALESCE(sum(control_group), 0) AS BIGINT) AS control_group,
+    CAST(COALESCE(sum(too_late), 0) AS BIGINT) AS too_late,
     CAST(COALESCE(sum(unsubscribed), 0) AS BIGINT) AS unsubscribed,
     CAST(COALESCE(sum(capped), 0) AS BIGINT) AS capped";
 

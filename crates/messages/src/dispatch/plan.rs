@@ -38,7 +38,7 @@ pub async fn plan(app: &App, claim: &Claim) -> Result<(), DispatchError> {
     };
     let order = &dispatch.order;
     traces::continue_trace(&order.request_id);
-    job::check(&mut tx, order).await?;
+    job::check(&mut tx, order, dispatch.kept.as_ref()).await?;
     let segment = match dispatch.segment {
         Some(segment) => Some(segment),
         None => job::segment(&mut tx, order).await?,

@@ -9,6 +9,7 @@ use gateway::workspaces::Channel;
 use people::users::Recipient;
 use people::users::activity::Activity;
 use people::users::recipient::Subscription;
+use people::users::suppressions::{AddressStates, Reason};
 
 /// The reason for failed messages to a user with damaged data.
 const UNREADABLE_PROFILE: &str = "cannot read the user's stored profile";
@@ -20,6 +21,7 @@ pub(super) fn read_recipient(
     service_id: Uuid,
     doc: &str,
     activity: Option<&[u8]>,
+    addresses: &AddressStates,
     wave: Option<&Wave>,
     now: i64,
 ) -> Result<Recipient, NoRecipient> {
@@ -27,12 +29,20 @@ pub(super) fn read_recipient(
         tracing::error!(user = %service_id, %error, "activity unreadable");
         NoRecipient::Unreadable(UNREADABLE_ACTIVITY)
     })?;
-    job.recipient(service_id, doc, activity.as_ref(), wave, now)
+    job.recipient(service_id, doc, activity.as_ref(), addresses, wave, now)
 }
 
-/// Reads a user; the error is the reason, for the operator, why the profile is unreadable.
-pub(super) fn read_user(service_id: Uuid, doc: &str) -> Result<Recipient, &'static str> {
-    Recipient::read(service_id, doc).map_err(|error| unreadable_profile(service_id, &error))
+/// Reads a user, with what applies to the user's addresses; the error is the reason, for the
+/// operator, why the profile is unreadable.
+pub(super) fn read_user(
+    service_id: Uuid,
+    doc: &str,
+    addresses: &AddressStates,
+) -> Result<Recipient, &'static str> {
+    let mut user =
+        Recipient::read(service_id, doc).map_err(|error| unreadable_profile(service_id, &error))?;
+    addresses.apply(&mut user, doc);
+    Ok(user)
 }
 
 /// Logs that a profile is unreadable; returns the reason for the operator.
@@ -64,10 +74,19 @@ pub(super) fn is_subscribed(
 /// Why a channel cannot reach a user with any message.
 pub(super) fn without_address(user: &Recipient, channel: Channel) -> Option<&'static str> {
     match channel {
+        Channel::Email if user.stopped.is_some() => user.stopped.map(stopped_in_words),
         Channel::Email if user.email().is_none() => Some("no email address"),
         Channel::Sms | Channel::WhatsApp if user.phone().is_none() => Some("no phone number"),
         push if push.is_push() && user.push_tokens().next().is_none() => Some("no push token"),
         _ => None,
+    }
+}
+
+/// Why no email is sent to an address.
+pub fn stopped_in_words(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Complaint => "a recipient at this address reported an email as spam",
+        Reason::Decision => "the address is unsubscribed",
     }
 }
 
@@ -89,7 +108,12 @@ pub(super) fn check_again(
     match user {
         None => Err(DELETED),
         Some(Err(why)) => Err((RowState::Failed, why)),
-        Some(Ok(user)) if is_subscribed(user, channel, required) => Ok(()),
+        Some(Ok(user)) if is_subscribed(user, channel, required) => match user.stopped {
+            Some(reason) if channel == Channel::Email => {
+                Err((RowState::Unreachable, stopped_in_words(reason)))
+            }
+            _ => Ok(()),
+        },
         Some(Ok(_)) => Err((RowState::Unreachable, "the user has unsubscribed")),
     }
 }

@@ -40,6 +40,10 @@ pub async fn store_reports(
             Report::Delivered => added.delivered = 1,
             Report::Bounced(_) => added.bounced = 1,
         }
+        // Each message counts once.
+        if message.was_delivered {
+            added.delivered = -1;
+        }
         // The worker has not stored yet that it was sent, and no longer needs to.
         if message.was_open {
             added.sent = 1;

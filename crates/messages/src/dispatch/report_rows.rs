@@ -80,7 +80,7 @@ impl AddAssign for OutcomeCounts {
 }
 
 /// Adds to the statistics of a workspace's campaign, by variation and channel.
-pub(super) async fn add_statistics(
+pub async fn add_statistics(
     tx: &mut Tx,
     (workspace, campaign, variation, channel): (i32, Uuid, &str, &str),
     added: &OutcomeCounts,
@@ -180,6 +180,8 @@ pub(super) struct ReportedMessage {
     pub part: i64,
     /// Whether it had no outcome before.
     pub was_open: bool,
+    /// Whether it was reported as delivered before.
+    pub was_delivered: bool,
 }
 
 /// Stores a report; none if the message is unknown, or the report is a repeat. A delivered message
@@ -199,15 +201,16 @@ pub(super) async fn store_report(
     let locked = if tx.is_postgres() { "FOR UPDATE" } else { "" };
     let sql = sqlx::AssertSqlSafe(format!(
         // By users, not by dispatches: [`super::message_rows::settle`] says why.
-        "SELECT campaign_id, part, state IN ('pending', 'waiting', 'cancelled') FROM messages
+        "SELECT campaign_id, part, state IN ('pending', 'waiting', 'cancelled'),
+                state = 'delivered' FROM messages
          WHERE workspace_id = $1 AND service_id = $2 AND (dispatch_id = $3) IS TRUE
            AND channel = $4
            AND state IN ('pending', 'waiting', 'cancelled', 'sent', $5) {locked}"
     ));
-    let found: Option<(Option<Uuid>, i64, bool)> = on!(&mut *tx, c => sqlx::query_as(sql)
+    let found: Option<(Option<Uuid>, i64, bool, bool)> = on!(&mut *tx, c => sqlx::query_as(sql)
         .bind(workspace).bind(id.service_id).bind(id.dispatch_id).bind(id.channel.name())
         .bind(from).fetch_optional(c).await?);
-    let Some((campaign_id, part, was_open)) = found else { return Ok(None) };
+    let Some((campaign_id, part, was_open, was_delivered)) = found else { return Ok(None) };
     execute!(
         tx,
         sqlx::query(
@@ -224,7 +227,7 @@ pub(super) async fn store_report(
         .bind(reason)
         .bind(now)
     );
-    Ok(Some(ReportedMessage { campaign_id, part, was_open }))
+    Ok(Some(ReportedMessage { campaign_id, part, was_open, was_delivered }))
 }
 
 // Deletion ---------------------------------------------------------------------------------------

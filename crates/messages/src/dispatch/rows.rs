@@ -4,6 +4,7 @@
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
+use super::kept::Kept;
 use super::past_rows::order_field;
 use crate::dispatch::state::State;
 use crate::order::{Order, Target, Wave};
@@ -15,6 +16,7 @@ use store::{StoreError, Tx, execute, on};
 pub(super) async fn insert(
     tx: &mut Tx,
     order: &Order,
+    kept: Option<&Kept>,
     has_all_waves: bool,
 ) -> Result<bool, StoreError> {
     // Its part has the listed users.
@@ -25,8 +27,8 @@ pub(super) async fn insert(
         tx,
         sqlx::query(
             "INSERT INTO dispatches (id, workspace_id, kind, state, campaign_id, order_json,
-                                     is_whole, request_id, accepted_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                                     is_whole, request_id, accepted_at, kept)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
              ON CONFLICT (id) DO NOTHING",
         )
         .bind(order.dispatch_id)
@@ -38,8 +40,14 @@ pub(super) async fn insert(
         .bind(has_all_waves)
         .bind(&order.request_id)
         .bind(order.accepted_at)
+        .bind(kept.map(Kept::to_json))
     );
     Ok(inserted == 1)
+}
+
+pub(super) async fn exists(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM dispatches WHERE id = $1)")
+        .bind(id).fetch_one(c).await?))
 }
 
 /// Whether a dispatch has not ended. If so, it cannot end before the end of the transaction.
@@ -137,6 +145,24 @@ pub(super) async fn wave(
         .transpose()
 }
 
+/// The time of the last wave of a dispatch.
+pub(super) async fn last_wave_at(tx: &mut Tx, id: Uuid) -> Result<Option<i64>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT max(number) FROM dispatch_waves WHERE dispatch_id = $1",
+    )
+    .bind(id).fetch_one(c).await?))
+}
+
+/// The waves of a dispatch at local times, in the order of their times; empty for other dispatches.
+pub(super) async fn waves(tx: &mut Tx, id: Uuid) -> Result<Vec<Wave>, StoreError> {
+    let rows: Vec<String> = on!(tx, c => sqlx::query_scalar(
+        "SELECT wave FROM dispatch_waves WHERE dispatch_id = $1 AND wave IS NOT NULL
+         ORDER BY number",
+    )
+    .bind(id).fetch_all(c).await?);
+    rows.iter().map(|text| parsed("dispatch_waves.wave", id, text)).collect()
+}
+
 /// Marks that no other wave follows.
 pub(super) async fn mark_waves_complete(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     execute!(tx, sqlx::query("UPDATE dispatches SET is_whole = TRUE WHERE id = $1").bind(id));
@@ -154,8 +180,9 @@ pub(super) async fn add_plan(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
 
 /// Counts one more part, for listed users; returns its number.
 pub(super) async fn add_named(tx: &mut Tx, id: Uuid, users: i64) -> Result<i64, StoreError> {
+    // Each wave has all of them.
     Ok(on!(tx, c => sqlx::query_scalar(
-        "UPDATE dispatches SET parts = parts + 1, parts_left = parts_left + 1, users = users + $2,
+        "UPDATE dispatches SET parts = parts + 1, parts_left = parts_left + 1, users = $2,
                                started_at = COALESCE(started_at, accepted_at)
          WHERE id = $1 RETURNING parts",
     )
@@ -169,17 +196,20 @@ pub(super) struct Dispatch {
     /// The audience of the segment, as JSON; set once the dispatch is split into parts.
     pub segment: Option<String>,
     pub youngest: Option<Uuid>,
+    /// None if an earlier version began it.
+    pub kept: Option<Kept>,
 }
 
 pub(super) async fn load(tx: &mut Tx, id: Uuid) -> Result<Option<Dispatch>, StoreError> {
-    type Row = (String, State, Option<String>, Option<Uuid>);
+    type Row = (String, State, Option<String>, Option<Uuid>, Option<String>);
     let row: Option<Row> = on!(tx, c => sqlx::query_as(
-        "SELECT order_json, state, segment, youngest FROM dispatches WHERE id = $1",
+        "SELECT order_json, state, segment, youngest, kept FROM dispatches WHERE id = $1",
     )
     .bind(id).fetch_optional(c).await?);
-    row.map(|(order, state, segment, youngest)| {
+    row.map(|(order, state, segment, youngest, kept)| {
         let order = Order::from_row("dispatches.order_json", id, &order)?;
-        Ok(Dispatch { order, state, segment, youngest })
+        let kept = kept.map(|text| Kept::from_row(id, &text)).transpose()?;
+        Ok(Dispatch { order, state, segment, youngest, kept })
     })
     .transpose()
 }
@@ -193,7 +223,8 @@ pub(super) struct Plan<'a> {
 }
 
 /// Adds the parts of a wave to the counts. Returns the number of the last part; none if the
-/// dispatch has ended. Values that the first wave has set stay.
+/// dispatch has ended. Values that the first wave has set stay. Each wave has all users, so the
+/// largest number is that of the dispatch.
 pub(super) async fn add_parts(
     tx: &mut Tx,
     id: Uuid,
@@ -203,7 +234,8 @@ pub(super) async fn add_parts(
     Ok(on!(tx, c => sqlx::query_scalar(
         "UPDATE dispatches
          SET state = 'running', segment = COALESCE(segment, $2), youngest = COALESCE(youngest, $3),
-             users = users + $4, parts = parts + $5, parts_left = parts_left + $5,
+             users = CASE WHEN youngest IS NULL THEN $4 ELSE users END,
+             parts = parts + $5, parts_left = parts_left + $5,
              plans_left = plans_left - 1, started_at = COALESCE(started_at, $6)
          WHERE id = $1 AND state IN ('planning', 'running') AND plans_left > 0
          RETURNING parts",

@@ -147,7 +147,8 @@ fn render_message(
         api_trigger_properties: trigger.as_ref().or(job.order.trigger_properties.as_ref()),
         canvas_entry_properties: entry.as_ref().or(job.order.canvas_entry_properties.as_ref()),
         origin: Some(&job.origin),
-        unsubscribe: job.unsubscribe(user.recipient.service_id),
+        unsubscribe: job.unsubscribe(&user.recipient),
+        preview: None,
         answers: Some(answers),
         now,
     };
@@ -309,6 +310,7 @@ async fn send_message(
         },
         recipient,
         rendered,
+        address: job.address(recipient),
         is_transactional: false,
         campaign_id: job.order.campaign_id,
         send_id: job.order.send_id.as_deref(),
@@ -337,10 +339,7 @@ fn after_attempt(app: &App, user: Uuid, due: DueMessage, outcome: Outcome) -> Se
         Outcome::Unreachable(why) => {
             Settled::ended(user, channel, RowState::Unreachable, Some(why))
         }
-        Outcome::Bounced(why) => Settled {
-            sent_at: Some(now),
-            ..Settled::ended(user, channel, RowState::Bounced, Some(why))
-        },
+        Outcome::Bounced(why) => Settled::ended(user, channel, RowState::Bounced, Some(why)),
         Outcome::Failed(why) => Settled::ended(user, channel, RowState::Failed, Some(why)),
         Outcome::Later { reason, after } => until_retry(app, user, due, reason, after),
         Outcome::NoResponse { reason, after } => {

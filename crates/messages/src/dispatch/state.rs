@@ -66,7 +66,7 @@ from_row! { MessageTotals { sent, unreachable, aborted, failed, bounced } }
 
 /// Number of messages by outcome, added to a row of statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct OutcomeCounts {
+pub struct OutcomeCounts {
     pub sent: i64,
     pub delivered: i64,
     pub bounced: i64,
@@ -76,7 +76,7 @@ pub(super) struct OutcomeCounts {
 }
 
 impl OutcomeCounts {
-    pub fn add(&mut self, state: RowState, count: i64) {
+    pub(super) fn add(&mut self, state: RowState, count: i64) {
         match state {
             RowState::Pending | RowState::Waiting => {}
             RowState::Sent => self.sent += count,

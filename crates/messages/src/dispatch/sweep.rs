@@ -1,11 +1,12 @@
-//! Deletes dispatches that ended long ago, with their messages.
+//! Deletes dispatches that ended long ago, with their messages, and content blocks that no dispatch
+//! keeps any more.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::report_rows;
+use super::{kept_rows, report_rows};
 use crate::app::App;
 use content::campaigns::{self, Campaign};
 use gateway::workspaces;
@@ -38,6 +39,8 @@ pub async fn sweep(app: &App, shutdown: &CancellationToken) -> Result<(), StoreE
         if delete_batch(app, workspace, before).await? {
             left.push_back((workspace, Some(before)));
             retry::wait(PAUSE, shutdown).await;
+        } else {
+            delete_blocks(app, workspace).await?;
         }
     }
     Ok(())
@@ -57,6 +60,20 @@ async fn delete_batch(app: &App, workspace: i32, before: i64) -> Result<bool, St
     let are_deleted = report_rows::delete_dispatches(&mut tx, &ended).await?;
     tx.commit().await?;
     Ok(!are_deleted || ended.len() >= report_rows::MAX_DISPATCHES)
+}
+
+/// Deletes the content blocks with which no dispatch of a workspace began.
+async fn delete_blocks(app: &App, workspace: i32) -> Result<(), StoreError> {
+    let mut tx = app.store.snapshot().await?;
+    let before = kept_rows::unused_since(&mut tx, workspace).await?;
+    let has_unused = kept_rows::has_unused(&mut tx, workspace, before).await?;
+    drop(tx);
+    if has_unused {
+        let mut tx = app.store.write().await?;
+        kept_rows::delete_unused(&mut tx, workspace, before).await?;
+        tx.commit().await?;
+    }
+    Ok(())
 }
 
 /// How long a workspace's messages are kept: at least as long as its frequency capping and its

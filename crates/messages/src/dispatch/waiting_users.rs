@@ -21,7 +21,8 @@ use gateway::workspaces::Channel;
 use kit::retry;
 use people::users::Recipient;
 use people::users::rows::{For, StoredUser, find_users};
-use store::within_timeout;
+use people::users::suppressions::AddressStates;
+use store::{StoreError, within_timeout};
 
 /// How long users that were read can be sent messages. After this time, a user's decision to get no
 /// messages also holds for messages that wait already.
@@ -98,11 +99,15 @@ impl WaitingUsers {
         let ids: Vec<Uuid> = ids.into_iter().collect();
         let mut contacts: HashMap<Uuid, Contact> = ids.iter().map(|id| (*id, None)).collect();
         let reading = async move {
-            find_users(&mut store.snapshot().await?, workspace, &ids, For::Reading).await
+            let mut tx = store.snapshot().await?;
+            let users = find_users(&mut tx, workspace, &ids, For::Reading).await?;
+            let documents = users.iter().map(|user| (user.service_id, user.doc.as_str()));
+            let addresses = AddressStates::look_up(&mut tx, workspace, documents).await?;
+            Ok::<_, StoreError>((users, addresses))
         };
-        let stored = within_timeout(reading, halt.cancelled()).await?;
+        let (stored, addresses) = within_timeout(reading, halt.cancelled()).await?;
         let computing = app.compute(workspace, move || {
-            contacts.extend(stored.into_iter().map(read_contact));
+            contacts.extend(stored.into_iter().map(|user| read_contact(user, &addresses)));
             contacts
         });
         Ok(computing.await)
@@ -124,9 +129,12 @@ impl WaitingUsers {
     }
 }
 
-fn read_contact(user: StoredUser) -> (Uuid, Contact) {
+fn read_contact(user: StoredUser, addresses: &AddressStates) -> (Uuid, Contact) {
     let StoredUser { service_id, doc, .. } = user;
-    let contact = Recipient::read_contact(service_id, &doc);
+    let contact = Recipient::read_contact(service_id, &doc).map(|mut user| {
+        addresses.apply(&mut user, &doc);
+        user
+    });
     let contact = contact.map_err(|error| unreadable_profile(service_id, &error));
     (service_id, Some(contact.map(Arc::new)))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use template::{Answer, Request, Stop};
 
 use super::{External, RenderError};
@@ -148,15 +148,7 @@ async fn read_items(
     Ok(ids.iter().filter_map(|id| by_id.get(id)).cloned().collect())
 }
 
-/// An item for the conditions of a selection.
-fn read_item(item: &rows::StoredItem) -> Result<Map<String, Value>, StoreError> {
-    let read = serde_json::from_str(&item.doc);
-    let mut members: Map<String, Value> = read.map_err(|error| corrupt(item, &error))?;
-    members.insert(ID.to_owned(), item.item_id.as_str().into());
-    Ok(members)
-}
-
-/// An item for a template: its id, then its fields in their order.
+/// An item for templates and the conditions of selections: its id, then its fields in their order.
 fn template_value(item: &rows::StoredItem) -> Result<TreeObject, StoreError> {
     let fields = TreeObject::parse(&item.doc).map_err(|error| corrupt(item, &error))?;
     let id = TreeObject::new([(ID.into(), Tree::Text(item.item_id.as_str().into()))]);
@@ -194,15 +186,15 @@ async fn read_selection(
         app.cores.compute_here(|| choose(&mut chosen, page.items, &selection))?;
         tokio::task::yield_now().await;
     }
-    let chosen =
-        chosen.iter().map(|(_, item)| template_value(item)).collect::<Result<Vec<_>, _>>()?;
+    let chosen: Vec<TreeObject> = chosen.into_iter().map(|(item, _)| item).collect();
     if chosen.iter().map(size_of_object).sum::<usize>() > MAX_BYTES {
         return Err(StoreError::TooLarge);
     }
     Ok(chosen)
 }
 
-type ParsedItem = (Map<String, Value>, rows::StoredItem);
+/// An item, and the bytes of its stored text.
+type ParsedItem = (TreeObject, usize);
 
 /// Adds those of the items that belong to the selection, and keeps the first of all.
 fn choose(
@@ -211,13 +203,13 @@ fn choose(
     selection: &CatalogSelection,
 ) -> Result<(), StoreError> {
     for item in items {
-        let members = read_item(&item)?;
-        if selection.holds(&members) {
-            chosen.push((members, item));
+        let fields = template_value(&item)?;
+        if selection.holds(&fields) {
+            chosen.push((fields, item.doc.len()));
         }
     }
     chosen.sort_by(|(a, _), (b, _)| selection.compare(a, b));
     chosen.truncate(selection.limit as usize);
-    let bytes = chosen.iter().map(|(_, item)| item.doc.len()).sum::<usize>();
+    let bytes = chosen.iter().map(|(_, bytes)| bytes).sum::<usize>();
     if bytes > MAX_SORTED { Err(StoreError::TooLarge) } else { Ok(()) }
 }

@@ -77,6 +77,7 @@ mod tests {
             canvas_entry_properties: None,
             trigger_properties: None,
             accepted_at: 5,
+            requested_by: Some("key:app".into()),
             request_id: "r".into(),
         }
     }

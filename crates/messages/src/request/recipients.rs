@@ -69,7 +69,7 @@ impl RecipientsSendRequest {
         settings: &Settings,
         campaigns: &ApiCampaigns,
     ) -> Result<CheckedSend, ApiError> {
-        let request = fields::read::<Self>(body)?;
+        let (request, warnings) = fields::read_request::<Self>(body)?;
         let messages = request.messages.map(|Messages(messages)| messages);
         let campaign = campaign(request.campaign_id.as_deref(), campaigns)?;
         let (_, messages, problems) = contents(messages.as_ref(), MessageSource::Send, settings)?;
@@ -88,6 +88,7 @@ impl RecipientsSendRequest {
         Ok(CheckedSend {
             send_id: request.send_id.map(|SendId(id)| id),
             problems,
+            warnings,
             campaign_id: campaign.map(|(id, _)| id),
             target: Target { recipients_of, ..Target::default() },
             messages,

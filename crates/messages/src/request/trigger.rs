@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::super::content::MessageSource;
 use super::super::order::{Named, SubscriptionState, Target};
 use super::super::recipient::{IDENTIFIER_FIELDS, MAX_USERS, Members, Properties, User};
-use super::{CheckedSend, SendId, campaign, contents, no_message};
+use super::{CheckedSend, SendId, audience_warnings, campaign, contents, no_message, segment};
 use crate::When;
 use crate::when::ScheduleObject;
 use content::campaigns::ApiCampaigns;
@@ -21,8 +21,8 @@ use gateway::{ApiError, fields};
 use kit::json::ObjectText;
 use people::audience::Audience;
 
-/// A send of a campaign. The users are `recipients`, optionally limited to an audience; or, with
-/// `broadcast`, an audience or all users.
+/// A send of a campaign. The users are `recipients`, optionally limited to a segment or an audience;
+/// or, with `broadcast`, a segment, an audience or all users.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct TriggerRequest {
     /// The id of a campaign of type `api` that declares messages.
@@ -34,6 +34,9 @@ pub struct TriggerRequest {
     trigger_properties: Option<Properties>,
     #[schemars(extend("default" = false))]
     broadcast: Option<bool>,
+    /// The id of a segment that the workspace file declares. Limits the users, like `audience`.
+    #[schemars(with = "Option<Uuid>")]
+    segment_id: Option<String>,
     audience: Option<Audience>,
     recipients: Option<List<TriggerRecipient, 0, MAX_USERS>>,
 }
@@ -74,10 +77,10 @@ impl ScheduleCampaignRequest {
         settings: &Settings,
         campaigns: &ApiCampaigns,
     ) -> Result<(When, CheckedSend), ApiError> {
-        let (request, ScheduleTime { schedule }) =
-            fields::read_both::<TriggerRequest, ScheduleTime>(body)?;
+        let ((request, ScheduleTime { schedule }), warnings) =
+            fields::read_request_both::<TriggerRequest, ScheduleTime>(body)?;
         let checked = request.checked(declared, MessageSource::Schedule, settings, campaigns)?;
-        Ok((schedule, checked))
+        Ok((schedule, checked.with_unknown_fields(warnings)))
     }
 }
 
@@ -90,7 +93,9 @@ impl TriggerRequest {
         settings: &Settings,
         campaigns: &ApiCampaigns,
     ) -> Result<CheckedSend, ApiError> {
-        fields::read::<Self>(body)?.checked(declared, MessageSource::Send, settings, campaigns)
+        let (request, warnings) = fields::read_request::<Self>(body)?;
+        let checked = request.checked(declared, MessageSource::Send, settings, campaigns)?;
+        Ok(checked.with_unknown_fields(warnings))
     }
 
     fn checked(
@@ -102,6 +107,7 @@ impl TriggerRequest {
     ) -> Result<CheckedSend, ApiError> {
         let invalid = |text: String| Err(ApiError::invalid_field(text));
         let campaign = campaign(Some(&self.campaign_id), campaigns)?.map(|(id, _)| id);
+        let segment_id = segment(self.segment_id.as_deref(), settings)?;
         let common = self.trigger_properties.map(|Properties(common)| common.tree());
         let (mut users, mut seen) = (Vec::new(), HashSet::new());
         let recipients = self.recipients.unwrap_or_default().0;
@@ -133,12 +139,14 @@ impl TriggerRequest {
         }
         let declared = declared.ok_or_else(|| no_message("the campaign declares no messages"))?;
         let (_, messages, problems) = contents(Some(declared), source, settings)?;
+        let warnings = audience_warnings(self.audience.as_ref());
         let audience = self.audience.map(|audience| audience.to_json());
         Ok(CheckedSend {
             send_id: self.send_id.map(|SendId(id)| id),
             problems,
+            warnings,
             campaign_id: campaign,
-            target: Target { users, audience, ..Target::default() },
+            target: Target { users, segment_id, audience, recipients_of: None },
             messages,
             subscription_state: SubscriptionState::default(),
             ignores_capping: false,

@@ -24,6 +24,7 @@ fn user(zone: Option<&str>) -> Recipient {
         service_id: Uuid::nil(),
         profile: Map::from_iter(zone),
         custom: CustomAttributes::default(),
+        stopped: None,
     }
 }
 
@@ -129,29 +130,36 @@ fn slightly_late_waves_are_sent_at_once() {
     assert_eq!((wave.at_ms, wave.is_last), (ms("2026-11-21T04:15:00Z"), false));
     assert_eq!(first.progress.missed, Some(wave.after_ms));
     assert!(now - wave.after_ms >= HOUR && first.missed.last() == Some(&wave.after_ms));
-    assert!(is_in(&wave, &user(Some("Asia/Kathmandu")), None, &TimeZone::UTC));
-    assert!(is_in(&wave, &user(Some("Asia/Dhaka")), None, &TimeZone::UTC));
-    assert!(!is_in(&wave, &user(Some("Asia/Tokyo")), None, &TimeZone::UTC));
-    assert!(!is_in(&wave, &user(Some("Asia/Kolkata")), None, &TimeZone::UTC));
+    assert!(is_included(&wave, &user(Some("Asia/Kathmandu")), None, &TimeZone::UTC));
+    assert!(is_included(&wave, &user(Some("Asia/Dhaka")), None, &TimeZone::UTC));
+    assert!(!is_included(&wave, &user(Some("Asia/Tokyo")), None, &TimeZone::UTC));
+    assert!(!is_included(&wave, &user(Some("Asia/Kolkata")), None, &TimeZone::UTC));
     assert_eq!(first.next_at, Some(ms("2026-11-21T04:30:00Z")));
 
     // The next one includes only users whose time came since, and those who moved there since.
     let second = step(when, made_at, first.progress, now + 20 * MINUTE, HOUR).wave.unwrap();
     assert_eq!(second.previous_ms, Some(wave.at_ms));
-    assert!(is_in(&second, &user(Some("Asia/Kolkata")), None, &TimeZone::UTC));
+    assert!(is_included(&second, &user(Some("Asia/Kolkata")), None, &TimeZone::UTC));
     // Tokyo's moment was missed.
     for (zone, is_timely) in [("Asia/Kathmandu", true), ("Asia/Dhaka", true), ("Asia/Tokyo", false)]
     {
-        assert!(!is_in(&second, &user(Some(zone)), None, &TimeZone::UTC), "{zone}");
-        assert!(!is_in(&second, &moved(zone, made_at - HOUR), None, &TimeZone::UTC), "{zone}");
-        assert_eq!(is_in(&second, &moved(zone, now), None, &TimeZone::UTC), is_timely, "{zone}");
+        assert!(!is_included(&second, &user(Some(zone)), None, &TimeZone::UTC), "{zone}");
+        assert!(
+            !is_included(&second, &moved(zone, made_at - HOUR), None, &TimeZone::UTC),
+            "{zone}"
+        );
+        assert_eq!(
+            is_included(&second, &moved(zone, now), None, &TimeZone::UTC),
+            is_timely,
+            "{zone}"
+        );
     }
     // Those of version 0.2.0 include all users whose time has come.
     let mut stored = serde_json::to_value(second).unwrap();
     stored.as_object_mut().unwrap().remove("previous_ms");
     let stored: Wave = serde_json::from_value(stored).unwrap();
     assert_eq!(stored, Wave { previous_ms: None, ..second });
-    assert!(is_in(&stored, &user(Some("Asia/Dhaka")), None, &TimeZone::UTC));
+    assert!(is_included(&stored, &user(Some("Asia/Dhaka")), None, &TimeZone::UTC));
 
     // Again at the same time there is nothing to do.
     let again = step(when, made_at, first.progress, now, HOUR);
@@ -178,7 +186,11 @@ fn users_of_a_wave_that_is_not_sent_are_too_late_for_the_next() {
     assert_eq!(first.progress, expected);
     let second = step(when, now - MINUTE, first.progress, now + 20 * MINUTE, HOUR).wave.unwrap();
     for (zone, is_timely) in [("Asia/Kathmandu", false), ("Asia/Kolkata", true)] {
-        assert_eq!(is_in(&second, &user(Some(zone)), None, &TimeZone::UTC), is_timely, "{zone}");
+        assert_eq!(
+            is_included(&second, &user(Some(zone)), None, &TimeZone::UTC),
+            is_timely,
+            "{zone}"
+        );
     }
 }
 
@@ -253,7 +265,7 @@ proptest! {
             let user = user(Some(&zone));
             let due = due(when, made_at, &user, Some(&activity), &TimeZone::UTC);
             prop_assert!(moments.binary_search(&due).is_ok(), "{zone} {due}");
-            let includes = |wave: &Wave| is_in(wave, &user, Some(&activity), &TimeZone::UTC);
+            let includes = |wave: &Wave| is_included(wave, &user, Some(&activity), &TimeZone::UTC);
             let including: Vec<usize> = (0..waves.len()).filter(|n| includes(&waves[*n])).collect();
             if missed.contains(&due) {
                 prop_assert!(including.is_empty(), "{zone} was sent to late: {including:?}");
@@ -286,7 +298,7 @@ proptest! {
         let (before, after) = (user(Some(&from)), moved(&to, moved_at));
         let (early, late) = waves.split_at(moved_before.min(waves.len()));
         let count = |waves: &[Wave], user: &Recipient| {
-            waves.iter().filter(|wave| is_in(wave, user, None, &TimeZone::UTC)).count()
+            waves.iter().filter(|wave| is_included(wave, user, None, &TimeZone::UTC)).count()
         };
         let sent = count(early, &before);
         prop_assert!(sent <= 1);
@@ -294,7 +306,7 @@ proptest! {
             prop_assert_eq!(count(late, &after), 1);
             let due = due(when, made_at, &after, None, &TimeZone::UTC);
             let is_past = early.last().is_some_and(|wave| due <= wave.at_ms);
-            prop_assert!(!is_past || is_in(&late[0], &after, None, &TimeZone::UTC));
+            prop_assert!(!is_past || is_included(&late[0], &after, None, &TimeZone::UTC));
         }
     }
 
@@ -309,4 +321,38 @@ proptest! {
             due(when, made_at, &user(None), None, &TimeZone::UTC);
         }
     }
+}
+
+fn is_included(
+    wave: &Wave,
+    user: &Recipient,
+    activity: Option<&Activity<'_>>,
+    zone: &TimeZone,
+) -> bool {
+    membership(wave, user, activity, zone) == Membership::Included
+}
+
+#[test]
+fn each_user_counts_in_one_wave() {
+    let when = wall(Timing::Local, "2026-11-21T10:00:00");
+    let (now, made_at) = (ms("2026-11-21T04:20:00Z"), ms("2026-11-21T04:19:00Z"));
+    let first = step(when, made_at, Progress::default(), now, HOUR);
+    let second = step(when, made_at, first.progress, now + 20 * MINUTE, HOUR);
+    // Nothing is sent for two hours.
+    let third = step(when, made_at, second.progress, now + 140 * MINUTE, HOUR);
+    let mut sent_before_ms = None;
+    let waves = [first, second, third].map(|step| {
+        let wave = Wave { sent_before_ms, ..step.wave.unwrap() };
+        sent_before_ms = Some(wave.at_ms);
+        wave
+    });
+    let memberships =
+        |zone: &str| waves.map(|wave| membership(&wave, &user(Some(zone)), None, &TimeZone::UTC));
+    use Membership::{Included, OtherWave, TooLate};
+    assert_eq!(memberships("Asia/Tokyo"), [TooLate, OtherWave, OtherWave]);
+    assert_eq!(memberships("Asia/Kathmandu"), [Included, OtherWave, OtherWave]);
+    assert_eq!(memberships("Asia/Kolkata"), [OtherWave, Included, OtherWave]);
+    assert_eq!(memberships("Asia/Karachi"), [OtherWave, OtherWave, TooLate]);
+    assert_eq!(memberships("Asia/Dubai"), [OtherWave, OtherWave, Included]);
+    assert_eq!(memberships("Europe/London"), [OtherWave, OtherWave, OtherWave]);
 }

@@ -1,10 +1,9 @@
 //! Conditions on a value.
 
 use regex::{Regex, RegexBuilder};
-use serde_json::{Number, Value};
 
 use kit::clock::parse_time;
-use kit::json::as_whole_number;
+use kit::json::{Tree, usual_spelling, whole_number};
 
 /// A comparison and its operand.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +18,8 @@ pub enum Operand {
     /// The comparison takes no operand.
     None,
     Text(String),
-    Number(Number),
+    /// A JSON number, with all of its digits.
+    Number(Box<str>),
     Boolean(bool),
     /// A point in time, in milliseconds since the epoch, and its original text.
     Time(i64, String),
@@ -124,25 +124,27 @@ const MAX_MATCHING_BYTES: usize = 1 << 20;
 
 impl OperandKind {
     /// Reads a value of this kind; the error is for an unusable value of this kind.
-    pub fn read(self, value: Option<&Value>) -> Option<Result<Operand, String>> {
+    pub fn read(self, value: Option<&Tree>) -> Option<Result<Operand, String>> {
         Some(match (self, value) {
             (Self::None, None) => Ok(Operand::None),
-            (Self::Text, Some(Value::String(text))) => Ok(Operand::Text(text.clone())),
-            (Self::Regex, Some(Value::String(text))) => {
-                check_pattern(text).map(|()| Operand::Text(text.clone()))
+            (Self::Text, Some(Tree::Text(text))) => Ok(Operand::Text((&**text).into())),
+            (Self::Regex, Some(Tree::Text(text))) => {
+                check_pattern(text).map(|()| Operand::Text((&**text).into()))
             }
-            (Self::Status, Some(Value::String(text))) if STATUSES.contains(&text.as_str()) => {
-                Ok(Operand::Text(text.clone()))
+            (Self::Status, Some(Tree::Text(text))) if STATUSES.contains(&&**text) => {
+                Ok(Operand::Text((&**text).into()))
             }
-            (Self::Time, Some(Value::String(text))) => {
-                parse_time(text).map(|at| Operand::Time(at, text.clone()))
+            (Self::Time, Some(Tree::Text(text))) => {
+                parse_time(text).map(|at| Operand::Time(at, (&**text).into()))
             }
-            (Self::Number, Some(Value::Number(number))) => Ok(Operand::Number(number.clone())),
-            (Self::Days, Some(Value::Number(number))) => {
-                let days = as_whole_number(number).and_then(|days| u32::try_from(days).ok());
+            (Self::Number, Some(Tree::Number(number))) => {
+                Ok(Operand::Number(usual_spelling(number).into()))
+            }
+            (Self::Days, Some(Tree::Number(number))) => {
+                let days = whole_number(number).and_then(|days| u32::try_from(days).ok());
                 return days.map(|days| Ok(Operand::Days(days)));
             }
-            (Self::Boolean, Some(Value::Bool(boolean))) => Ok(Operand::Boolean(*boolean)),
+            (Self::Boolean, Some(Tree::Bool(boolean))) => Ok(Operand::Boolean(*boolean)),
             _ => return None,
         })
     }

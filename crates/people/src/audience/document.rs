@@ -6,12 +6,14 @@ use std::fmt;
 
 use serde::Deserializer as _;
 use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::Audience;
 use crate::users::Recipient;
 use crate::users::recipient::CustomAttributes;
+use kit::json::{Tree, TreeObject};
 
 const CUSTOM_ATTRIBUTES: &str = "custom_attributes";
 const PUSH: &str = "push_subscribe";
@@ -54,24 +56,29 @@ impl Fields {
         }
     }
 
+    /// Whether a field depends on the user's addresses.
+    pub fn needs_addresses(&self) -> bool {
+        self.names.contains(EMAIL)
+    }
+
     /// The user with only these fields.
     pub fn read(&self, service_id: Uuid, document: &str) -> Result<Recipient, serde_json::Error> {
         let mut json = serde_json::Deserializer::from_str(document);
-        let profile = json.deserialize_map(self)?;
+        let (profile, custom) = json.deserialize_map(self)?;
         json.end()?;
-        Ok(Recipient { service_id, profile, custom: CustomAttributes::default() })
+        Ok(Recipient { service_id, profile, custom, stopped: None })
     }
 }
 
 impl<'de> Visitor<'de> for &Fields {
-    type Value = Map<String, Value>;
+    type Value = (Map<String, Value>, CustomAttributes);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a user's document")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut profile = Map::new();
+        let (mut profile, mut custom) = (Map::new(), CustomAttributes::default());
         let is_wanted = |name: &str| {
             self.names.contains(name) || name == CUSTOM_ATTRIBUTES && !self.attributes.is_empty()
         };
@@ -81,15 +88,14 @@ impl<'de> Visitor<'de> for &Fields {
                     map.next_value::<IgnoredAny>()?;
                 }
                 Some(name) if name == CUSTOM_ATTRIBUTES => {
-                    let attributes = map.next_value_seed(Attributes(&self.attributes))?;
-                    profile.insert(name, attributes);
+                    custom = map.next_value_seed(Attributes(&self.attributes))?.into();
                 }
                 Some(name) => {
                     profile.insert(name, map.next_value()?);
                 }
             }
         }
-        Ok(profile)
+        Ok((profile, custom))
     }
 }
 
@@ -97,37 +103,38 @@ impl<'de> Visitor<'de> for &Fields {
 struct Attributes<'f>(&'f BTreeSet<String>);
 
 impl<'de> DeserializeSeed<'de> for Attributes<'_> {
-    type Value = Value;
+    type Value = TreeObject;
 
-    fn deserialize<D: de::Deserializer<'de>>(self, json: D) -> Result<Value, D::Error> {
+    fn deserialize<D: de::Deserializer<'de>>(self, json: D) -> Result<TreeObject, D::Error> {
         json.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Attributes<'_> {
-    type Value = Value;
+    type Value = TreeObject;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object of custom attributes")
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E>(self) -> Result<TreeObject, E> {
+        Ok(TreeObject::default())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut attributes = Map::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TreeObject, A::Error> {
+        let mut attributes = Vec::new();
         while let Some(name) = map.next_key_seed(Name(|name: &str| self.0.contains(name)))? {
             match name {
                 Some(name) => {
-                    attributes.insert(name, map.next_value()?);
+                    let value = Tree::from_raw(map.next_value::<&RawValue>()?);
+                    attributes.push((name.into(), value.map_err(de::Error::custom)?));
                 }
                 None => {
                     map.next_value::<IgnoredAny>()?;
                 }
             }
         }
-        Ok(Value::Object(attributes))
+        Ok(TreeObject::new(attributes))
     }
 }
 
@@ -163,9 +170,11 @@ mod tests {
     const DOCUMENT: &str = r#"{"email":"a@b","custom_attributes":{"tier":"gold","tier":"silver",
         "visits":[{"x":1}]},"email_subscribe":"opted_in","apps":[{"last_used":"x"}]}"#;
 
-    fn read(audience: Value) -> Value {
-        let audience = Audience::read(&audience).unwrap();
-        Fields::in_audience(&audience).read(Uuid::nil(), DOCUMENT).unwrap().profile.into()
+    /// The kept fields and custom attributes.
+    fn read(audience: Value) -> (Value, String) {
+        let audience = Audience::read(&(&audience).into()).unwrap();
+        let user = Fields::in_audience(&audience).read(Uuid::nil(), DOCUMENT).unwrap();
+        (user.profile.into(), user.custom.get().to_json())
     }
 
     #[test]
@@ -174,19 +183,18 @@ mod tests {
             "custom_attribute_name": "tier", "comparison": "exists" } });
         let email =
             json!({ "email_subscription_status": { "comparison": "is", "value": "opted_in" } });
-        assert_eq!(read(tier.clone()), json!({ "custom_attributes": { "tier": "silver" } }));
-        assert_eq!(read(email.clone()), json!({ "email_subscribe": "opted_in" }));
-        assert_eq!(
-            read(json!({ "AND": [tier, { "OR": [email] }] })),
-            json!({ "custom_attributes": { "tier": "silver" }, "email_subscribe": "opted_in" })
-        );
+        let (silver, opted_in) =
+            (r#"{"tier":"silver"}"#.to_owned(), json!({ "email_subscribe": "opted_in" }));
+        assert_eq!(read(tier.clone()), (json!({}), silver.clone()));
+        assert_eq!(read(email.clone()), (opted_in.clone(), "{}".to_owned()));
+        assert_eq!(read(json!({ "AND": [tier, { "OR": [email] }] })), (opted_in, silver));
     }
 
     #[test]
     fn a_document_that_is_not_json_is_an_error() {
         let tier = json!({ "custom_attribute": {
             "custom_attribute_name": "tier", "comparison": "exists" } });
-        let fields = Fields::in_audience(&Audience::read(&tier).unwrap());
+        let fields = Fields::in_audience(&Audience::read(&(&tier).into()).unwrap());
         for document in ["", "{", "[]", r#"{"custom_attributes":{"#, r#"{"a":1} x"#] {
             assert!(fields.read(Uuid::nil(), document).is_err(), "{document}");
         }

@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 use std::time::Duration;
 
 use regex::Regex;
-use serde_json::{Map, Number, Value};
 use uuid::Uuid;
 
 use super::condition::compile;
@@ -14,7 +13,7 @@ use crate::users::Recipient;
 use crate::users::activity::Activity;
 use crate::users::recipient::Subscription;
 use kit::clock::parse_time;
-use kit::json::compare_numbers;
+use kit::json::{Tree, TreeObject, compare_numbers};
 
 /// Maximum bytes of a text that a pattern can match; a longer text never matches. The time of a
 /// match grows with the text and the pattern.
@@ -64,11 +63,11 @@ struct Negatable<T> {
 #[derive(Debug)]
 enum Check {
     Exists,
-    Equals(Value),
+    Equals(Tree),
     Matches(Regex),
-    Includes(Value),
+    Includes(Tree),
     /// A number that has this order relative to the given one.
-    Number(fn(Ordering) -> bool, Number),
+    Number(fn(Ordering) -> bool, Box<str>),
     /// A time that has this order relative to the given one.
     Time(Ordering, i64),
     /// A time at this distance from now, before or after it.
@@ -122,6 +121,13 @@ impl Matcher {
         self.fields.read(service_id, document)
     }
 
+    /// Whether a condition depends on what was decided about the user's addresses: then apply the
+    /// user's [`AddressStates`](crate::users::suppressions::AddressStates) before
+    /// [`holds`](Self::holds).
+    pub fn needs_addresses(&self) -> bool {
+        self.fields.needs_addresses()
+    }
+
     /// Whether a condition depends on the user's activity.
     pub fn needs_activity(&self) -> bool {
         self.needs_activity
@@ -166,8 +172,7 @@ impl Node {
             Self::And(nodes) => nodes.iter().all(|node| node.holds(user)),
             Self::Or(nodes) => nodes.iter().any(|node| node.holds(user)),
             Self::CustomAttribute { name, check } => {
-                let attributes = recipient.profile.get("custom_attributes");
-                check.passes([attributes.and_then(|all| all.get(name))], user.now)
+                check.passes([recipient.custom.get().get(name)], user.now)
             }
             Self::Push(status) => status.matches(recipient.push_subscription()),
             Self::Email(status) => status.matches(recipient.email_subscription()),
@@ -184,9 +189,9 @@ impl Node {
 }
 
 /// The properties of the latest purchase of each product, or of one.
-fn purchases(user: &User<'_>, product_id: Option<&str>) -> Vec<Map<String, Value>> {
+fn purchases(user: &User<'_>, product_id: Option<&str>) -> Vec<TreeObject> {
     let Some(activity) = user.activity else { return Vec::new() };
-    let read = |properties: &str| serde_json::from_str(properties).ok();
+    let read = |properties: &str| TreeObject::parse(properties).ok();
     match product_id {
         None => activity.all_purchase_properties().filter_map(|(_, p)| read(p)).collect(),
         Some(id) => {
@@ -217,8 +222,8 @@ impl Negatable<Check> {
     }
 
     /// Whether one of the values matches; for a negative comparison, whether none does.
-    fn passes<'v>(&self, values: impl IntoIterator<Item = Option<&'v Value>>, now: i64) -> bool {
-        let is_present = |value: &&Value| !value.is_null();
+    fn passes<'v>(&self, values: impl IntoIterator<Item = Option<&'v Tree>>, now: i64) -> bool {
+        let is_present = |value: &&Tree| !value.is_null();
         let mut values = values.into_iter().flatten().filter(is_present);
         values.any(|value| self.positive.passes(value, now)) != self.is_negated
     }
@@ -265,20 +270,21 @@ impl Check {
         }
     }
 
-    fn passes(&self, value: &Value, now: i64) -> bool {
+    fn passes(&self, value: &Tree, now: i64) -> bool {
         match self {
             Self::Exists => true,
-            Self::Equals(wanted) => is_equal(wanted, value),
+            Self::Equals(wanted) => wanted.is_same(value),
             Self::Matches(regex) => value
-                .as_str()
+                .as_text()
                 .is_some_and(|text| text.len() <= MAX_MATCHED_BYTES && regex.is_match(text)),
-            Self::Includes(wanted) => {
-                let elements = value.as_array().map(Vec::as_slice).unwrap_or_default();
-                elements.iter().any(|element| is_equal(wanted, element))
-            }
-            Self::Number(has_order, than) => {
-                value.as_number().is_some_and(|number| has_order(compare_numbers(number, than)))
-            }
+            Self::Includes(wanted) => match value {
+                Tree::Array(elements) => elements.iter().any(|element| wanted.is_same(element)),
+                _ => false,
+            },
+            Self::Number(has_order, than) => match value {
+                Tree::Number(number) => has_order(compare_numbers(number, than)),
+                _ => false,
+            },
             Self::Time(ordering, than) => time(value).is_some_and(|at| at.cmp(than) == *ordering),
             Self::Days { is_past, ordering, than } => time(value).is_some_and(|at| {
                 let ahead = i128::from(at) - i128::from(now);
@@ -290,38 +296,25 @@ impl Check {
     }
 }
 
-fn scalar(operand: &Operand) -> Option<Value> {
+fn scalar(operand: &Operand) -> Option<Tree> {
     match operand {
-        Operand::Text(text) => Some(text.as_str().into()),
-        Operand::Number(number) => Some(number.clone().into()),
-        Operand::Boolean(boolean) => Some((*boolean).into()),
+        Operand::Text(text) => Some(Tree::Text(text.as_str().into())),
+        Operand::Number(number) => Some(Tree::Number(number.clone())),
+        Operand::Boolean(boolean) => Some(Tree::Bool(*boolean)),
         Operand::None | Operand::Time(..) | Operand::Days(_) => None,
     }
 }
 
-fn time(value: &Value) -> Option<i64> {
-    value.as_str().and_then(|text| parse_time(text).ok())
-}
-
-/// Whether two values are equal: numbers by value, arrays element by element, objects field by
-/// field. Values of different types are never equal.
-fn is_equal(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => compare_numbers(a, b).is_eq(),
-        (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal(a, b))
-        }
-        (Value::Object(a), Value::Object(b)) => a.len() == b.len() && has_properties(a, b),
-        (a, b) => a == b,
-    }
+fn time(value: &Tree) -> Option<i64> {
+    value.as_text().and_then(|text| parse_time(text).ok())
 }
 
 /// Whether a purchase has all the given properties with equal values: the condition
 /// `trigger.purchase.properties` of a campaign. Types are never coerced. Null equals nothing,
 /// because no property is null.
-pub fn has_properties(wanted: &Map<String, Value>, properties: &Map<String, Value>) -> bool {
-    let has_equal = |(name, value): (&String, &Value)| {
-        properties.get(name).is_some_and(|property| is_equal(value, property))
+pub fn has_properties(wanted: &TreeObject, properties: &TreeObject) -> bool {
+    let has_equal = |(name, value): (&str, &Tree)| {
+        properties.get(name).is_some_and(|property| value.is_same(property))
     };
     wanted.iter().all(has_equal)
 }

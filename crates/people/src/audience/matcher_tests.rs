@@ -8,9 +8,8 @@ use uuid::Uuid;
 use super::*;
 use crate::users::Recipient;
 use crate::users::activity::Activity;
-use crate::users::recipient::CustomAttributes;
 use kit::clock::{format_time, parse_time};
-use kit::json::canonical;
+use kit::json::{Tree, TreeObject, canonical};
 
 /// Noon of a day.
 const NOW: i64 = 1_795_262_400_000;
@@ -27,7 +26,9 @@ const NEGATIVE: [(&str, &str); 6] = [
 
 fn user(profile: Value) -> Recipient {
     let Value::Object(profile) = profile else { panic!("{profile}") };
-    Recipient { service_id: Uuid::nil(), profile, custom: CustomAttributes::default() }
+    let custom = profile.get("custom_attributes").and_then(Value::as_object);
+    let custom = custom.map(TreeObject::from).unwrap_or_default().into();
+    Recipient { service_id: Uuid::nil(), profile, custom, stopped: None }
 }
 
 fn bought(purchases: &[(String, Value)]) -> Vec<u8> {
@@ -40,7 +41,7 @@ fn bought(purchases: &[(String, Value)]) -> Vec<u8> {
 
 /// The matcher's result.
 fn holds(tree: &Value, profile: Value, purchases: &[(String, Value)]) -> bool {
-    let matcher = Audience::read_segment(tree).expect("a tree").matcher();
+    let matcher = Audience::read_segment(&tree.into()).expect("a tree").matcher();
     assert_eq!(matcher.needs_activity(), tree.to_string().contains("purchase_property"));
     let packed = bought(purchases);
     matcher.holds(&user(profile), Some(&Activity::decode(&packed).unwrap()), NOW)
@@ -127,20 +128,14 @@ fn passes(comparison: &str, wanted: &Value, value: &Value) -> bool {
     }
 }
 
-/// A JSON number as the exact whole part and fraction of a decimal, comparable; both are negative
-/// below 0.
-fn exact(text: &str) -> (i128, i128) {
-    // A number with a fraction is its nearest double; these are all its digits.
-    let text = match text.parse::<i128>() {
-        Ok(integer) => return (integer, 0),
-        Err(_) => format!("{:.30}", text.parse::<f64>().unwrap()),
-    };
-    let (integer, fraction) = text.split_once('.').unwrap();
-    let is_negative = integer.starts_with('-');
-    // More than 38 digits exceed every whole number here.
-    let integer = integer.parse().unwrap_or(if is_negative { i128::MIN } else { i128::MAX });
-    let fraction: i128 = fraction.parse().unwrap();
-    (integer, if is_negative { -fraction } else { fraction })
+/// A JSON number of at most seven decimals, in units of the seventh.
+fn exact(text: &str) -> i128 {
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+    let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let digits: i128 = format!("{integer}{fraction}").parse().unwrap();
+    let exponent = exponent.parse::<i32>().unwrap() - fraction.len() as i32 + 7;
+    digits * 10_i128.pow(exponent.try_into().unwrap())
 }
 
 /// Values of attributes and comparisons.
@@ -315,7 +310,7 @@ proptest! {
             other["comparison"] = json!(negative);
             let other = json!({ name: other });
             // `does_not_equal` is only for booleans, `not_equal` only for other values.
-            if Audience::read_segment(&other).is_ok() {
+            if Audience::read_segment(&(&other).into()).is_ok() {
                 let expected = !holds(&leaf, profile.clone(), &purchases);
                 prop_assert_eq!(holds(&other, profile.clone(), &purchases), expected, "{}", other);
             }
@@ -324,15 +319,15 @@ proptest! {
 
     #[test]
     fn a_tree_of_segments_reads_back(tree in any_tree()) {
-        let read = Audience::read_segment(&tree).unwrap();
-        prop_assert_eq!(Audience::read_segment(&read.to_json()), Ok(read));
+        let read = Audience::read_segment(&(&tree).into()).unwrap();
+        prop_assert_eq!(Audience::read_segment(&Tree::Object(read.to_json().tree())), Ok(read));
     }
 
     #[test]
     fn nothing_panics_at_any_time(
         tree in any_tree(), profile in any_profile(), now: i64, packed: Vec<u8>
     ) {
-        let matcher = Audience::read_segment(&tree).unwrap().matcher();
+        let matcher = Audience::read_segment(&(&tree).into()).unwrap().matcher();
         let activity = Activity::decode(&packed).ok();
         matcher.holds(&user(profile), activity.as_ref(), now);
     }
@@ -424,7 +419,7 @@ fn regexes_match_in_linear_time() {
 
 #[test]
 fn a_trigger_names_properties_that_are_equal() {
-    let object = |value: Value| value.as_object().unwrap().clone();
+    let object = |value: Value| TreeObject::from(value.as_object().unwrap());
     let bought = object(json!({ "size": "L", "n": 1.0, "gift": true, "o": { "a": [1, "b"] } }));
     for (wanted, expected) in [
         (json!({}), true),
@@ -440,6 +435,59 @@ fn a_trigger_names_properties_that_are_equal() {
         (json!({ "o": {} }), false),
     ] {
         assert_eq!(has_properties(&object(wanted.clone()), &bought), expected, "{wanted}");
+    }
+}
+
+#[test]
+fn numbers_are_compared_to_the_last_digit() {
+    let is_true = |comparison: &str, attribute: &str, value: &str| {
+        let tree = format!(
+            r#"{{"custom_attribute":{{"custom_attribute_name":"x","comparison":"{comparison}","value":{value}}}}}"#
+        );
+        let matcher = Audience::read(&Tree::parse(&tree).unwrap()).unwrap().matcher();
+        let document = format!(r#"{{"custom_attributes":{{"x":{attribute}}}}}"#);
+        matcher.holds(&matcher.read(Uuid::nil(), &document).unwrap(), None, NOW)
+    };
+    for (smaller, larger) in [
+        ("-9223372036854775809", "-9223372036854775808"),
+        ("18446744073709551616", "18446744073709551617"),
+        ("9007199254740992.0", "9007199254740993"),
+        ("123456789012345678.12345678", "123456789012345678.123456789"),
+        ("1e-999999999", "1e-999999998"),
+    ] {
+        for number in [smaller, larger] {
+            assert!(is_true("equals", number, number), "{number}");
+            assert!(is_true("includes_value", &format!("[1,{number}]"), number), "{number}");
+        }
+        for (a, b) in [(smaller, larger), (larger, smaller)] {
+            assert!(is_true("not_equal", a, b), "{a} {b}");
+            assert!(is_true("does_not_include_value", &format!("[{a}]"), b), "{a} {b}");
+        }
+        assert!(is_true("greater_than", larger, smaller), "{larger} {smaller}");
+        assert!(is_true("less_than_or_equal_to", smaller, larger), "{larger} {smaller}");
+        assert!(!is_true("greater_than_or_equal_to", smaller, larger), "{larger} {smaller}");
+    }
+    assert!(is_true("equals", "5", "5.0") && is_true("equals", "100", "1e2"));
+}
+
+#[test]
+fn an_audience_is_written_with_all_digits() {
+    let leaf = |value: &str| {
+        format!(
+            r#"{{"custom_attribute":{{"comparison":"equals","custom_attribute_name":"x","value":{value}}}}}"#
+        )
+    };
+    for (value, stored) in [
+        ("123456789012345678.123456789", "123456789012345678.123456789"),
+        ("18446744073709551617", "18446744073709551617"),
+        // Of the same value, as it was always stored.
+        ("1.50", "1.5"),
+        ("1e2", "100.0"),
+    ] {
+        let read = Audience::read(&Tree::parse(&leaf(value)).unwrap()).unwrap();
+        assert_eq!(read.to_json().as_str(), leaf(stored));
+        assert_eq!(serde_json::from_str::<Audience>(&leaf(value)).unwrap(), read);
+        assert_eq!(serde_json::to_string(&read).unwrap(), leaf(stored));
     }
 }
 
@@ -463,6 +511,9 @@ fn any_spelling() -> impl Strategy<Value = String> {
         "1.8446744073709551616e19",
         "-9223372036854775808",
         "-9223372036854775809",
+        "18446744073709551617",
+        "123456789012345678.123456789",
+        "123456789012345678.12345679",
         "1e300",
         r#""1""#,
         r#""é""#,
@@ -495,9 +546,7 @@ proptest! {
     /// Changes of arrays compare elements as audiences do.
     #[test]
     fn canonical_texts_are_the_same_for_equal_values(a in any_spelling(), b in any_spelling()) {
-        let property = |json: &str| {
-            Map::from_iter([("value".to_owned(), serde_json::from_str::<Value>(json).unwrap())])
-        };
+        let property = |json: &str| TreeObject::parse(&format!(r#"{{"value":{json}}}"#)).unwrap();
         let is_equal = has_properties(&property(&a), &property(&b));
         prop_assert_eq!(canonical(&a) == canonical(&b), is_equal, "{} {}", a, b);
     }

@@ -1,12 +1,12 @@
 //! Reads an audience from JSON.
 
 use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
 
 use super::condition::{
     ATTRIBUTE_COMPARISONS, Comparisons, LAST_USE_COMPARISONS, OperandKind, SUBSCRIPTION_COMPARISONS,
 };
 use super::{Audience, AudienceError, Condition};
+use kit::json::{Tree, TreeObject};
 
 /// Maximum number of nodes from the root to a leaf, including both.
 pub(super) const MAX_DEPTH: usize = 32;
@@ -39,7 +39,7 @@ type Read<T> = Result<T, AudienceError>;
 
 impl<'de> Deserialize<'de> for Audience {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::read(&Value::deserialize(deserializer)?).map_err(|error| {
+        Self::read(&Tree::deserialize(deserializer)?).map_err(|error| {
             let dot = if error.path.is_empty() { "" } else { "." };
             serde::de::Error::custom(format_args!("{dot}{error}"))
         })
@@ -48,13 +48,13 @@ impl<'de> Deserialize<'de> for Audience {
 
 impl Audience {
     /// Parses a tree. Ignores unknown fields of a leaf, and treats null as absent.
-    pub fn read(value: &Value) -> Result<Self, AudienceError> {
+    pub fn read(value: &Tree) -> Result<Self, AudienceError> {
         Reader { is_segment: false, conditions: 0, patterns: 0 }.node(value, &JsonPath::Root, 1)
     }
 
     /// Parses the tree of a segment in the workspace file, which may also have conditions on the
     /// latest purchase of each product.
-    pub fn read_segment(value: &Value) -> Result<Self, AudienceError> {
+    pub fn read_segment(value: &Tree) -> Result<Self, AudienceError> {
         Reader { is_segment: true, conditions: 0, patterns: 0 }.node(value, &JsonPath::Root, 1)
     }
 }
@@ -88,7 +88,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn node(&mut self, value: &Value, path: &JsonPath<'_>, depth: usize) -> Read<Audience> {
+    fn node(&mut self, value: &Tree, path: &JsonPath<'_>, depth: usize) -> Read<Audience> {
         if depth > MAX_DEPTH {
             return path.error(format!("an audience can nest at most {MAX_DEPTH} levels"));
         }
@@ -103,16 +103,17 @@ impl Reader {
             ));
         };
         let field_path = JsonPath::Member(path, name);
-        match name.as_str() {
+        match name {
             AND => self.nodes(value, &field_path, depth).map(Audience::And),
             OR => self.nodes(value, &field_path, depth).map(Audience::Or),
             _ => self.leaf(name, value, &field_path, path),
         }
     }
 
-    fn nodes(&mut self, value: &Value, path: &JsonPath<'_>, depth: usize) -> Read<Vec<Audience>> {
-        let Some(nodes) = value.as_array().filter(|nodes| !nodes.is_empty()) else {
-            return path.error("expected a non-empty array of conditions");
+    fn nodes(&mut self, value: &Tree, path: &JsonPath<'_>, depth: usize) -> Read<Vec<Audience>> {
+        let nodes = match value {
+            Tree::Array(nodes) if !nodes.is_empty() => nodes,
+            _ => return path.error("expected a non-empty array of conditions"),
         };
         let nodes = nodes.iter().enumerate();
         nodes
@@ -123,7 +124,7 @@ impl Reader {
     fn leaf(
         &mut self,
         name: &str,
-        value: &Value,
+        value: &Tree,
         path: &JsonPath<'_>,
         node_path: &JsonPath<'_>,
     ) -> Read<Audience> {
@@ -155,9 +156,9 @@ impl Reader {
     /// The condition on an attribute or a property, from the leaf's fields.
     fn attribute_condition<'a>(
         &mut self,
-        value: &'a Value,
+        value: &'a Tree,
         path: &JsonPath<'_>,
-    ) -> Read<(&'a Map<String, Value>, Condition)> {
+    ) -> Read<(&'a TreeObject, Condition)> {
         let members = self.members(value, path)?;
         self.count_pattern(members, path)?;
         Ok((members, read_condition(members, ATTRIBUTE_COMPARISONS, path)?))
@@ -168,8 +169,8 @@ impl Reader {
         NODES.into_iter().chain(segment_node).collect::<Vec<_>>().join(", ")
     }
 
-    fn count_pattern(&mut self, members: &Map<String, Value>, path: &JsonPath<'_>) -> Read<()> {
-        let comparison = members.get("comparison").and_then(Value::as_str);
+    fn count_pattern(&mut self, members: &TreeObject, path: &JsonPath<'_>) -> Read<()> {
+        let comparison = members.get("comparison").and_then(Tree::as_text);
         self.patterns += usize::from(comparison.is_some_and(|name| name.ends_with("_regex")));
         if self.patterns > MAX_PATTERNS {
             let text = format!("an audience can have at most {MAX_PATTERNS} regular expressions");
@@ -178,11 +179,7 @@ impl Reader {
         Ok(())
     }
 
-    fn members<'a>(
-        &mut self,
-        value: &'a Value,
-        path: &JsonPath<'_>,
-    ) -> Read<&'a Map<String, Value>> {
+    fn members<'a>(&mut self, value: &'a Tree, path: &JsonPath<'_>) -> Read<&'a TreeObject> {
         self.conditions += 1;
         if self.conditions > MAX_CONDITIONS {
             return path.error(format!("an audience can have at most {MAX_CONDITIONS} conditions"));
@@ -192,8 +189,8 @@ impl Reader {
 }
 
 /// A field with the name of an attribute, a property or a product.
-fn name_in(members: &Map<String, Value>, member: &str, path: &JsonPath<'_>) -> Read<String> {
-    let name = members.get(member).and_then(Value::as_str);
+fn name_in(members: &TreeObject, member: &str, path: &JsonPath<'_>) -> Read<String> {
+    let name = members.get(member).and_then(Tree::as_text);
     let name = name.filter(|name| (1..=MAX_NAME).contains(&name.chars().count()));
     name.map(str::to_owned).map_or_else(
         || {
@@ -205,11 +202,11 @@ fn name_in(members: &Map<String, Value>, member: &str, path: &JsonPath<'_>) -> R
 }
 
 fn read_condition(
-    members: &Map<String, Value>,
+    members: &TreeObject,
     comparisons: Comparisons,
     path: &JsonPath<'_>,
 ) -> Read<Condition> {
-    let name = members.get("comparison").and_then(Value::as_str);
+    let name = members.get("comparison").and_then(Tree::as_text);
     let found = comparisons.iter().find(|(comparison, _)| Some(comparison.name()) == name);
     let Some((comparison, kinds)) = found else {
         let names: Vec<&str> =

@@ -1,3 +1,4 @@
+use kit::json::Tree;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -9,8 +10,20 @@ fn leaf(comparison: &str, value: Value) -> Value {
     }})
 }
 
+fn read(value: &Value) -> Result<Audience, AudienceError> {
+    Audience::read(&value.into())
+}
+
+fn read_segment(value: &Value) -> Result<Audience, AudienceError> {
+    Audience::read_segment(&value.into())
+}
+
+fn written(audience: &Audience) -> Value {
+    audience.to_json().as_str().parse().unwrap()
+}
+
 fn error_text(value: &Value) -> String {
-    Audience::read(value).expect_err(&value.to_string()).to_string()
+    read(value).expect_err(&value.to_string()).to_string()
 }
 
 #[test]
@@ -26,8 +39,8 @@ fn a_tree_is_read_and_written_back() {
         leaf("equals", json!(2.5)),
         { "custom_attribute": { "custom_attribute_name": "x", "comparison": "exists" } },
     ]});
-    let read = Audience::read(&tree).unwrap();
-    assert_eq!(read.to_json(), tree);
+    let read = read(&tree).unwrap();
+    assert_eq!(written(&read), tree);
     let Audience::And(nodes) = &read else { panic!("{read:?}") };
     let Audience::CustomAttribute { name, condition } = &nodes[0] else { panic!("{read:?}") };
     assert_eq!((name.as_str(), condition.comparison), ("tier", Comparison::IncludesValue));
@@ -63,7 +76,7 @@ fn comparisons_accept_only_their_types() {
     for (comparison, accepted) in takes {
         for value in [&text, &number, &boolean, &days, &list, &object, &none] {
             let needs_none = accepted.is_empty() && value.is_null();
-            let read = Audience::read(&leaf(comparison, value.clone()));
+            let read = read(&leaf(comparison, value.clone()));
             assert_eq!(
                 read.is_ok(),
                 accepted.contains(&value) || needs_none,
@@ -76,9 +89,9 @@ fn comparisons_accept_only_their_types() {
 #[test]
 fn days_are_whole_numbers_in_any_notation() {
     let comparison = "less_than_x_days_ago";
-    let read = Audience::read(&leaf(comparison, json!(7.0))).unwrap();
-    assert_eq!(read.to_json(), leaf(comparison, json!(7)));
-    assert!(Audience::read(&leaf(comparison, json!(7.5))).is_err());
+    let days = read(&leaf(comparison, json!(7.0))).unwrap();
+    assert_eq!(written(&days), leaf(comparison, json!(7)));
+    assert!(read(&leaf(comparison, json!(7.5))).is_err());
 }
 
 #[test]
@@ -145,12 +158,12 @@ fn a_segment_may_ask_for_purchases_and_an_audience_may_not() {
         json!({ "OR": [{ "purchase_property": leaf }] })
     };
     for tree in [leaf(json!({})), leaf(json!({ "product_id": "tea" }))] {
-        assert_eq!(Audience::read_segment(&tree).unwrap().to_json(), tree);
+        assert_eq!(written(&read_segment(&tree).unwrap()), tree);
         let text = error_text(&tree);
         assert!(text.starts_with("OR[0]: unknown condition; expected one of"), "{text}");
         assert!(!text.contains("purchase_property"), "{text}");
     }
-    let error_text = |tree| Audience::read_segment(&tree).unwrap_err().to_string();
+    let error_text = |tree| read_segment(&tree).unwrap_err().to_string();
     for (members, expected) in [
         (json!({ "property_name": "" }), "property_name: expected a string of 1 to 255"),
         (json!({ "product_id": 5 }), "product_id: expected a string of 1 to 255"),
@@ -167,10 +180,10 @@ fn a_segment_may_ask_for_purchases_and_an_audience_may_not() {
 fn depth_and_number_are_bounded() {
     let nested =
         |levels| (1..levels).fold(leaf("exists", Value::Null), |node, _| json!({ "AND": [node] }));
-    assert!(Audience::read(&nested(32)).is_ok());
+    assert!(read(&nested(32)).is_ok());
     assert!(error_text(&nested(33)).ends_with(": an audience can nest at most 32 levels"));
     let wide = |conditions| json!({ "OR": vec![leaf("exists", Value::Null); conditions] });
-    assert!(Audience::read(&wide(250)).is_ok());
+    assert!(read(&wide(250)).is_ok());
     assert!(error_text(&wide(251)).ends_with("at most 250 conditions"));
 }
 
@@ -219,7 +232,8 @@ fn any_tree() -> impl Strategy<Value = Value> {
         prop_oneof![
             "\\PC{0,12}".prop_map(Value::from),
             any::<i32>().prop_map(Value::from),
-            (-1e9..1e9f64).prop_map(Value::from),
+            // Few enough digits for a number that a test reads back.
+            (-1e9..1e9f64).prop_map(|number| Value::from((number * 1e3).round() / 1e3)),
         ]
     };
     let attribute = |comparisons: &'static [&'static str], value: BoxedStrategy<Value>| {
@@ -265,14 +279,15 @@ fn any_tree() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn valid_audiences_are_read_and_written_unchanged(tree in any_tree()) {
-        let read = Audience::read(&tree).map_err(|error| TestCaseError::fail(error.to_string()))?;
-        prop_assert_eq!(read.to_json(), tree);
+        let read = read(&tree).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        prop_assert_eq!(written(&read), tree);
     }
 
     #[test]
     fn accepted_audiences_survive_a_round_trip(value in any_json()) {
-        if let Ok(read) = Audience::read(&value) {
-            prop_assert_eq!(Audience::read(&read.to_json()), Ok(read));
+        if let Ok(read) = read(&value) {
+            let written: Tree = serde_json::from_str(read.to_json().as_str()).unwrap();
+            prop_assert_eq!(Audience::read(&written), Ok(read));
         }
     }
 }

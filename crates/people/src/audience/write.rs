@@ -1,13 +1,13 @@
-//! Writes an audience as JSON, unchanged.
+//! Writes an audience as JSON: its fields by their names, and numbers with all of their digits.
 
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
 
 use super::read::{
     AND, ATTRIBUTE_NAME, CUSTOM_ATTRIBUTE, EMAIL_STATUS, LAST_USED_APP, OR, PUSH_STATUS,
     SEGMENT_NODE,
 };
 use super::{Audience, Condition, Operand};
+use kit::json::{ObjectText, Tree, TreeObject};
 
 impl Serialize for Audience {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -16,43 +16,46 @@ impl Serialize for Audience {
 }
 
 impl Audience {
-    /// The tree as JSON.
-    pub fn to_json(&self) -> Value {
-        let nodes = |nodes: &[Self]| nodes.iter().map(Self::to_json).collect::<Value>();
-        match self {
-            Self::And(all) => json!({ AND: nodes(all) }),
-            Self::Or(any) => json!({ OR: nodes(any) }),
+    /// The tree as JSON: the same text for the same audience.
+    pub fn to_json(&self) -> ObjectText {
+        (&self.to_object()).into()
+    }
+
+    fn to_object(&self) -> TreeObject {
+        let nodes =
+            |nodes: &[Self]| nodes.iter().map(|node| Tree::Object(node.to_object())).collect();
+        let (name, value) = match self {
+            Self::And(all) => (AND, Tree::Array(nodes(all))),
+            Self::Or(any) => (OR, Tree::Array(nodes(any))),
             Self::CustomAttribute { name, condition } => {
-                let mut leaf = condition.to_json();
-                leaf[ATTRIBUTE_NAME] = name.as_str().into();
-                json!({ CUSTOM_ATTRIBUTE: leaf })
+                (CUSTOM_ATTRIBUTE, condition.leaf([(ATTRIBUTE_NAME, Some(name))]))
             }
-            Self::PushSubscriptionStatus(condition) => json!({ PUSH_STATUS: condition.to_json() }),
-            Self::EmailSubscriptionStatus(condition) => {
-                json!({ EMAIL_STATUS: condition.to_json() })
-            }
-            Self::LastUsedApp(condition) => json!({ LAST_USED_APP: condition.to_json() }),
+            Self::PushSubscriptionStatus(condition) => (PUSH_STATUS, condition.leaf([])),
+            Self::EmailSubscriptionStatus(condition) => (EMAIL_STATUS, condition.leaf([])),
+            Self::LastUsedApp(condition) => (LAST_USED_APP, condition.leaf([])),
             Self::PurchaseProperty { product_id, name, condition } => {
-                let mut leaf = condition.to_json();
-                leaf["property_name"] = name.as_str().into();
-                if let Some(id) = product_id {
-                    leaf["product_id"] = id.as_str().into();
-                }
-                json!({ SEGMENT_NODE: leaf })
+                let names = [("product_id", product_id.as_ref()), ("property_name", Some(name))];
+                (SEGMENT_NODE, condition.leaf(names))
             }
-        }
+        };
+        TreeObject::new([(name.into(), value)])
     }
 }
 
 impl Condition {
-    fn to_json(&self) -> Value {
-        let value: Value = match &self.operand {
-            Operand::None => return json!({ "comparison": self.comparison.name() }),
-            Operand::Text(text) | Operand::Time(_, text) => text.as_str().into(),
-            Operand::Number(number) => number.clone().into(),
-            Operand::Boolean(boolean) => (*boolean).into(),
-            Operand::Days(days) => (*days).into(),
+    /// The condition between the names of what it is about: in the order of the alphabet.
+    fn leaf<const N: usize>(&self, names: [(&str, Option<&String>); N]) -> Tree {
+        let text = |text: &str| Tree::Text(text.into());
+        let value = match &self.operand {
+            Operand::None => None,
+            Operand::Text(value) | Operand::Time(_, value) => Some(text(value)),
+            Operand::Number(digits) => Some(Tree::Number(digits.clone())),
+            Operand::Boolean(boolean) => Some(Tree::Bool(*boolean)),
+            Operand::Days(days) => Some(Tree::Number(days.to_string().into())),
         };
-        json!({ "comparison": self.comparison.name(), "value": value })
+        let comparison = ("comparison", text(self.comparison.name()));
+        let names = names.into_iter().filter_map(|(field, name)| Some((field, text(name?))));
+        let fields = [comparison].into_iter().chain(names).chain(value.map(|v| ("value", v)));
+        Tree::Object(TreeObject::new(fields.map(|(name, value)| (name.into(), value))))
     }
 }

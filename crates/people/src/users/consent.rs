@@ -8,8 +8,9 @@
 //! - The decision that was received last holds, in whatever order decisions are applied. Of two
 //!   that were received at the same time, `unsubscribed` holds.
 //! - Where the states of two users [meet](Consent::meet), `unsubscribed` holds, unless the kept
-//!   user decided later. The same applies if a user gets an [address](Consent::meet_address) that
-//!   is unsubscribed.
+//!   user decided later.
+//! - What was decided about an [address](super::suppressions) is stored with the address, and
+//!   [applied](Consent::apply_address) when the user is read.
 //! - A decision that was received before two users met can be applied after that. Then it is
 //!   not known which of them it concerns. `unsubscribed` counts as if it was received when they
 //!   met, and any other decision does not end it.
@@ -51,9 +52,12 @@ pub struct Consent {
     groups: Vec<(String, Decision)>,
     /// When the user's state met that of another user for the last time; else 0.
     met_at: i64,
-    /// When the user got another email address for the last time, if the state met that of the
-    /// address; else 0.
+    /// When the user, who had decided about emails, got another email address for the last time;
+    /// else 0.
     address_at: i64,
+    /// When the user, who had decided about groups, got another phone number for the last time; else
+    /// 0.
+    phone_at: i64,
 }
 
 /// Times of decisions, by topic; a time that is 0 is absent.
@@ -82,6 +86,8 @@ struct Times {
     met: i64,
     #[serde(skip_serializing_if = "is_unknown")]
     address: i64,
+    #[serde(skip_serializing_if = "is_unknown")]
+    phone: i64,
 }
 
 #[derive(Deserialize)]
@@ -98,6 +104,11 @@ fn is_unknown(time: &i64) -> bool {
 /// Whether a profile's field has a state.
 pub fn is_state(field: Field) -> bool {
     matches!(field, Field::EmailSubscribe | Field::PushSubscribe | Field::SubscriptionGroups)
+}
+
+/// Whether the value of a [field with states](is_state) has none: it changes no state.
+pub fn is_empty_state(field: Field, value: &str) -> bool {
+    is_state(field) && matches!(value, "null" | "\"\"" | "[]")
 }
 
 /// The groups in a value of `subscription_groups`, with their states.
@@ -212,7 +223,7 @@ impl Consent {
     /// The decisions in a profile.
     pub fn read(profile: &Profile) -> Self {
         let times = profile.decision_times().and_then(|times| serde_json::from_str(times).ok());
-        let Times { other, unsubscribed, met, address } = times.unwrap_or_default();
+        let Times { other, unsubscribed, met, address, phone } = times.unwrap_or_default();
         let (other, unsubscribed) = (other.by_compared_id(), unsubscribed.by_compared_id());
         let (email, push) =
             (profile.text(Field::EmailSubscribe), profile.text(Field::PushSubscribe));
@@ -222,6 +233,7 @@ impl Consent {
             groups: Vec::new(),
             met_at: met,
             address_at: address,
+            phone_at: phone,
         };
         for (id, state) in profile.get(Field::SubscriptionGroups).map(groups).unwrap_or_default() {
             let (other, unsubscribed) = (other.group(&id), unsubscribed.group(&id));
@@ -274,6 +286,11 @@ impl Consent {
             .filter_map(|(topic, decision)| Some((topic, decision.state.as_deref()?, decision.at)))
     }
 
+    /// The number of topics about which the user gets no messages.
+    pub fn opt_outs(&self) -> u64 {
+        self.states().filter(|(_, state, _)| *state == UNSUBSCRIBED).count() as u64
+    }
+
     fn decision(&mut self, topic: Topic<'_>) -> &mut Decision {
         let id = match topic {
             Topic::Email => return &mut self.email,
@@ -287,26 +304,34 @@ impl Consent {
         &mut self.groups[index].1
     }
 
-    /// Applies a decision that was received at a time. None is the state of a user without one. A
-    /// decision that was received before the stored one has no effect.
+    /// Applies a decision that was received at a time. A decision that was received before the
+    /// stored one has no effect. Nor has what is none of the three states, such as none and an
+    /// empty text.
     pub fn decide(&mut self, topic: Topic<'_>, state: Option<&str>, at: i64) {
-        let met_at = match topic {
-            Topic::Email => self.met_at.max(self.address_at),
-            Topic::Push | Topic::Group(_) => self.met_at,
-        };
+        if !state.is_some_and(|state| check::SUBSCRIPTION.contains(&state)) {
+            return;
+        }
+        let met_at = self.met_at;
         self.decision(topic).decide(met_at, state, at);
     }
 
     /// Applies the value of a [field with states](is_state), received at a time. A list of groups
     /// removes the states of other groups. But this is no decision about them: `unsubscribed`
-    /// stays, and the time of the last decision, too.
+    /// stays, and the time of the last decision, too. A value [without a state](is_empty_state)
+    /// changes nothing.
     pub fn decide_field(&mut self, field: Field, value: Option<&str>, at: i64) {
+        if value.is_none_or(|value| is_empty_state(field, value)) {
+            return;
+        }
         let text = || value.and_then(|value| serde_json::from_str::<String>(value).ok());
         match field {
             Field::EmailSubscribe => self.decide(Topic::Email, text().as_deref(), at),
             Field::PushSubscribe => self.decide(Topic::Push, text().as_deref(), at),
             Field::SubscriptionGroups => {
                 let listed = value.map(groups).unwrap_or_default();
+                if listed.is_empty() {
+                    return;
+                }
                 let is_listed = |id: &str| listed.iter().any(|(group, _)| group == id);
                 for (id, stored) in &mut self.groups {
                     if !is_listed(id) && !stored.is_opt_out() && stored.at < at {
@@ -321,32 +346,45 @@ impl Consent {
         }
     }
 
-    /// When the user unsubscribed from emails; none if emails can be sent.
-    pub fn unsubscribed_at(&self) -> Option<i64> {
-        self.email.is_opt_out().then_some(self.email.at)
-    }
-
-    /// When the state of emails was decided, as far as that is known; else 0.
-    pub fn email_decided_at(&self) -> i64 {
-        self.email.at
-    }
-
-    /// Applies that the user got another email address at a time; with the time at which the
-    /// address was unsubscribed, if it is. `sets_state`: the request that changed the address also
-    /// set the state, which then applies to the new address.
-    pub fn meet_address(&mut self, unsubscribed_at: Option<i64>, at: i64, sets_state: bool) {
-        let address = match unsubscribed_at {
-            Some(decided) if decided > at => {
-                return self.decide(Topic::Email, Some(UNSUBSCRIBED), decided);
-            }
-            Some(decided) => Decision { state: Some(UNSUBSCRIBED.to_owned()), at: decided },
-            None => Decision::default(),
-        };
-        if self.email.at > at || (self.email.at == at && sets_state) {
-            return;
+    /// Notes that the user got another email address at a time.
+    pub fn changed_email(&mut self, at: i64) {
+        if self.email.state.is_some() {
+            self.address_at = self.address_at.max(at);
         }
-        self.email = self.email.met(&address, at, false);
-        self.address_at = self.address_at.max(at);
+    }
+
+    /// Notes that the user got another phone number at a time.
+    pub fn changed_phone(&mut self, at: i64) {
+        if !self.groups.is_empty() {
+            self.phone_at = self.phone_at.max(at);
+        }
+    }
+
+    /// When the user got the address that a topic is about, if a decision was made before; else 0.
+    fn address_at(&self, topic: Topic<'_>) -> i64 {
+        match topic {
+            Topic::Email => self.address_at,
+            Topic::Push => 0,
+            Topic::Group(_) => self.phone_at,
+        }
+    }
+
+    /// Whether the user had the present address when a decision was made.
+    pub fn is_of_present_address(&self, topic: Topic<'_>, at: i64) -> bool {
+        self.address_at(topic) <= at
+    }
+
+    /// Changes the user's own decision to what applies with the last decision about the user's
+    /// address. `unsubscribed` holds. Another state ends an earlier decision of a user who had the
+    /// address at that time.
+    pub fn apply_address(&mut self, topic: Topic<'_>, state: &str, at: i64) {
+        let had_address = self.is_of_present_address(topic, at);
+        let decision = self.decision(topic);
+        if state == UNSUBSCRIBED {
+            *decision = Decision { state: Some(state.to_owned()), at: at.max(decision.at) };
+        } else if decision.at < at && had_address {
+            *decision = Decision { state: Some(state.to_owned()), at };
+        }
     }
 
     /// Combines the state with that of another user who becomes part of this one, at the time when
@@ -375,6 +413,7 @@ impl Consent {
         }
         self.met_at = self.met_at.max(other.met_at);
         self.address_at = self.address_at.max(other.address_at);
+        self.phone_at = self.phone_at.max(other.phone_at);
     }
 
     /// Applies the states in an imported profile. A line is older than the time of its import, so
@@ -437,7 +476,8 @@ impl Consent {
     }
 
     fn times(&self) -> Option<String> {
-        let mut times = Times { met: self.met_at, address: self.address_at, ..Times::default() };
+        let (met, address, phone) = (self.met_at, self.address_at, self.phone_at);
+        let mut times = Times { met, address, phone, ..Times::default() };
         times.topic_times(&self.email).email = self.email.at;
         times.topic_times(&self.push).push = self.push.at;
         for (id, decision) in self.groups.iter().filter(|(_, decision)| decision.at != 0) {

@@ -40,6 +40,15 @@ pub fn name_hash(name: Name, value: &str) -> [u8; 32] {
         Name::Email => 2,
         Name::Alias => 3,
     };
+    hash(kind, value)
+}
+
+/// The hash of a phone number in E.164.
+pub(super) fn phone_hash(number: &str) -> [u8; 32] {
+    hash(4, number)
+}
+
+fn hash(kind: u8, value: &str) -> [u8; 32] {
     Sha256::new().chain_update([kind]).chain_update(value).finalize().into()
 }
 

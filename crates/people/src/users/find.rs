@@ -8,11 +8,13 @@ use uuid::Uuid;
 
 use crate::users::activity::{Activity, ActivityError};
 use crate::users::address::compared;
+use crate::users::consent::Consent;
 use crate::users::erased_rows::{self, Name, name_hash, name_hashes};
 use crate::users::profile::{Field, Profile};
 use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
 use crate::users::selector::first_ids;
-use crate::users::{activity_rows, email_owners, merged_rows, opt_outs, record, service_id};
+use crate::users::suppressions::{self, AddressStates};
+use crate::users::{activity_rows, email_owners, merged_rows, record, service_id};
 use gateway::workspaces::Workspace;
 use kit::clock::Clock;
 use kit::retry::Retry;
@@ -94,7 +96,8 @@ impl Retry for FindError {
     }
 }
 
-/// The user's record as of today, with the fields that are never exported; compact JSON.
+/// The user's record as of today, with the fields that are never exported, and the subscription
+/// states that apply with the user's addresses; compact JSON.
 pub async fn show<'a>(
     store: &Store,
     clock: &Clock,
@@ -112,7 +115,14 @@ pub async fn show<'a>(
         None => Activity::default(),
     };
     let (currency, rates) = (&workspace.currency, &workspace.exchange_rates);
+    let documents = [(user.service_id, user.doc.as_str())].into_iter();
+    let addresses = AddressStates::look_up(&mut tx, workspace.id, documents).await?;
     let document = Profile::parse(&user.doc).map_or(user.doc, |mut profile| {
+        if let Some(state) = addresses.of_user(user.service_id) {
+            let mut consent = Consent::read(&profile);
+            state.apply_to(&mut consent);
+            consent.write(&mut profile);
+        }
         profile.remove_times();
         profile.to_document()
     });
@@ -170,9 +180,9 @@ pub async fn remove(
 }
 
 /// Like [`remove`], for a user who was not merged into another one: also records the erasure of the
-/// user's aliases, and deletes the ids of users who were merged into this one. Deletes the record
-/// that the address is unsubscribed, unless another user with the address is. Returns all ids of
-/// the user: other domains may have data of each.
+/// user's aliases, and deletes the ids of users who were merged into this one. The user's opt-outs
+/// stay known by the addresses: another user who gets one of them is not sent messages. Returns all
+/// ids of the user: other domains may have data of each.
 pub async fn erase(
     tx: &mut Tx,
     workspace: i32,
@@ -181,10 +191,8 @@ pub async fn erase(
     erased_at: i64,
 ) -> Result<Vec<Uuid>, StoreError> {
     remove(tx, workspace, names, user, erased_at).await?;
-    let emails = names.iter().filter(|(name, _)| *name == Name::Email);
-    let emails: Vec<&str> = emails.map(|(_, email)| email.as_ref()).collect();
-    opt_outs::erase(tx, workspace, &emails, erased_at).await?;
     let Some(user) = user else { return Ok(Vec::new()) };
+    suppressions::keep_opt_outs(tx, workspace, user).await?;
     for alias in Profile::parse(&user.doc).unwrap_or_default().aliases() {
         erased_rows::add(tx, workspace, name_hash(Name::Alias, &alias.key()), erased_at).await?;
     }

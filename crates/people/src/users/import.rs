@@ -122,6 +122,10 @@ pub struct Summary {
     pub replaced: u64,
     /// Lines with another subscription state than `unsubscribed` for a user who stays unsubscribed.
     pub kept_unsubscribed: u64,
+    /// Lines with a `total_revenue` other than 0. A line names no currency.
+    pub with_revenue: u64,
+    /// The currency in which that revenue counts: the workspace's.
+    pub revenue_currency: String,
     /// Only in a dry run: the number of users who would lose a field, by the field.
     pub removed: BTreeMap<String, u64>,
     /// Invalid lines, including one for each file that could not be read to its end.
@@ -207,7 +211,8 @@ impl Importer {
             alias: self.workspace.aliases.service_id.clone(),
         };
         let reader = tokio::task::spawn_blocking(move || reader.read(inputs, &to_writer));
-        let mut summary = Summary::default();
+        let revenue_currency = self.workspace.currency.clone();
+        let mut summary = Summary { revenue_currency, ..Summary::default() };
         let mut writing: VecDeque<Writing> = VecDeque::new();
         // Including those of batches that are being written.
         let mut bad_lines = 0;
@@ -306,6 +311,7 @@ impl Importer {
         summary.bad += bad.len() as u64;
         summary.broken_files += batch.broken_files;
         for record in &*records {
+            summary.with_revenue += u64::from(record.activity.has_revenue());
             for name in &record.ignored {
                 if summary.ignored.len() < MAX_IGNORED || summary.ignored.contains_key(name) {
                     *summary.ignored.entry(name.clone()).or_default() += 1;

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::address::{self, compared};
 use super::hint_rows::{self, Hint};
+use super::identifier::Identifier;
 use super::profile::{Alias, Field, Profile};
 use super::rows::{self, For, Kind, StoredUser};
 use super::{merged_rows, service_id};
@@ -33,6 +34,19 @@ pub enum Mention<'m> {
     Email(&'m str),
     /// In E.164.
     Phone(&'m str),
+}
+
+impl<'m> From<&'m Identifier<'_>> for Mention<'m> {
+    fn from(identifier: &'m Identifier<'_>) -> Self {
+        match identifier {
+            Identifier::ExternalId(id) => Self::ExternalId(id),
+            Identifier::ServiceId(id) => Self::ServiceId(*id),
+            Identifier::UserAlias(alias) => {
+                Self::Alias { label: &alias.alias_label, name: &alias.alias_name }
+            }
+            Identifier::Email(email) => Self::Email(email),
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::profile::{TIME_ZONE_CHANGED_AT, check};
+use super::profile::{Field, Profile, TIME_ZONE_CHANGED_AT, check};
+use super::suppressions;
 use kit::clock::parse_time;
 use kit::json::TreeObject;
 
@@ -38,6 +39,8 @@ pub struct Recipient {
     /// The stored profile ([`crate::users::profile`]), without its custom attributes.
     pub profile: Map<String, Value>,
     pub custom: CustomAttributes,
+    /// Why no message may be sent to the email address, whatever the user decided.
+    pub stopped: Option<suppressions::Reason>,
 }
 
 /// Custom attributes with the order of their fields and the digits of their numbers, which the
@@ -124,7 +127,7 @@ impl Recipient {
     pub fn read(service_id: Uuid, document: &str) -> Result<Self, serde_json::Error> {
         let Document { mut profile, custom } = serde_json::from_str(document)?;
         spell_group_ids(&mut profile);
-        Ok(Self { service_id, profile, custom })
+        Ok(Self { service_id, profile, custom, stopped: None })
     }
 
     /// Reads only the fields that channels need to send a rendered message: addresses and
@@ -138,7 +141,18 @@ impl Recipient {
             }
         }
         spell_group_ids(&mut profile);
-        Ok(Self { service_id, profile, custom: CustomAttributes::default() })
+        Ok(Self { service_id, profile, custom: CustomAttributes::default(), stopped: None })
+    }
+
+    /// Replaces the subscription states by those of a profile.
+    pub(super) fn set_states(&mut self, states: &Profile) {
+        for field in [Field::EmailSubscribe, Field::PushSubscribe, Field::SubscriptionGroups] {
+            match states.get(field).and_then(|json| serde_json::from_str(json).ok()) {
+                Some(value) => self.profile.insert(field.name().to_owned(), value),
+                None => self.profile.remove(field.name()),
+            };
+        }
+        spell_group_ids(&mut self.profile);
     }
 
     pub fn text(&self, field: &str) -> Option<&str> {

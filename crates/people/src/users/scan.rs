@@ -106,6 +106,24 @@ pub(super) async fn nth_after(
     Ok(found)
 }
 
+/// The `nth` user (from 1) after `after` in a slice, up to and including `up_to`; none if there are
+/// fewer.
+pub async fn nth_within(
+    tx: &mut Tx,
+    workspace: i32,
+    slice: i16,
+    (after, up_to): (Uuid, Uuid),
+    nth: i64,
+) -> Result<Option<Uuid>, StoreError> {
+    let found = on!(tx, c => sqlx::query_scalar(
+        "SELECT service_id FROM users
+         WHERE slice = $1 AND workspace_id = $2 AND service_id > $3 AND service_id <= $4
+         ORDER BY service_id LIMIT 1 OFFSET $5",
+    )
+    .bind(slice).bind(workspace).bind(after).bind(up_to).bind(nth - 1).fetch_optional(c).await?);
+    Ok(found)
+}
+
 /// A range of users: those after `after`, up to and including `up_to`, in the slices of `slices`,
 /// none younger than `youngest`.
 #[derive(Clone, Debug)]
@@ -135,6 +153,25 @@ struct Range {
     up_to: Uuid,
     /// Bodies of activity that are read together; 0 if they are not needed.
     activity_rows: i64,
+}
+
+impl<'a> UserRange<'a> {
+    /// The same users, a range for each slice.
+    pub fn by_slice(&self) -> Vec<UserRange<'a>> {
+        let within = self.after.slice..=self.up_to.slice;
+        let slices = self.slices.iter().filter(|slice| within.contains(slice));
+        let range = |slice: &i16| {
+            let (start, end) = (Uuid::nil(), Uuid::max());
+            let after = if *slice == self.after.slice { self.after.service_id } else { start };
+            let up_to = if *slice == self.up_to.slice { self.up_to.service_id } else { end };
+            UserRange {
+                after: Position { slice: *slice, service_id: after },
+                up_to: Position { slice: *slice, service_id: up_to },
+                ..self.clone()
+            }
+        };
+        slices.map(range).collect()
+    }
 }
 
 impl UserRange<'_> {

@@ -92,6 +92,19 @@ pub async fn search(tx: &mut Tx, workspace: i32, text: &str) -> Result<Vec<Found
     Ok(found)
 }
 
+/// The users who have a phone number in E.164; at most 100 of them.
+pub async fn phone_holders(
+    tx: &mut Tx,
+    workspace: i32,
+    phone: &str,
+) -> Result<Vec<StoredUser>, StoreError> {
+    let hints = hint_rows::find(tx, workspace, Hint::Phone, &[phone], MAX_HINTS).await?;
+    let ids: Vec<Uuid> = hints.into_iter().map(|(_, id)| id).collect();
+    let mut users = rows::find_users(tx, workspace, &ids, For::Reading).await?;
+    users.retain(|user| has_phone(user, Some(phone)));
+    Ok(users)
+}
+
 /// The only user with this identifier, of any kind. An external_id or a service_id is of one user,
 /// even if it looks like another user's alias, address or number.
 pub async fn identify(tx: &mut Tx, workspace: i32, text: &str) -> Result<Uuid, FindError> {

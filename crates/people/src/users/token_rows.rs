@@ -114,8 +114,8 @@ pub(super) async fn unlock_unused(
     Ok(())
 }
 
-/// The users of a slice who have push tokens or are unsubscribed from emails, after a position, up
-/// to `limit`.
+/// The users of a slice who have push tokens or are unsubscribed from emails or from a group, after
+/// a position, up to `limit`.
 pub(super) async fn users_after(
     tx: &mut Tx,
     slice: i16,
@@ -128,7 +128,8 @@ pub(super) async fn users_after(
                 r#"SELECT workspace_id, service_id, 0::bigint FROM users
                  WHERE slice = $1 AND (workspace_id, service_id) > ($2, $3)
                    AND (doc LIKE '%"push_tokens":[%'
-                        OR doc LIKE '%"email_subscribe":"unsubscribed"%')
+                        OR doc LIKE '%"email_subscribe":"unsubscribed"%'
+                        OR doc LIKE '%"subscription_state":"unsubscribed"%')
                  ORDER BY workspace_id, service_id LIMIT $4"#,
             )
             .bind(slice)
@@ -143,7 +144,8 @@ pub(super) async fn users_after(
                 r#"SELECT workspace_id, service_id, key FROM users
                  WHERE key > $1 AND key < $2
                    AND (instr(doc, '"push_tokens":[') > 0
-                        OR instr(doc, '"email_subscribe":"unsubscribed"') > 0)
+                        OR instr(doc, '"email_subscribe":"unsubscribed"') > 0
+                        OR instr(doc, '"subscription_state":"unsubscribed"') > 0)
                  ORDER BY key LIMIT $3"#,
             )
             .bind(after.key.max(first_key(slice, 0) - 1))

@@ -1,5 +1,5 @@
 //! Records what profiles have from before an upgrade, or from a worker of the previous version
-//! during it: the owners of push tokens, and the email addresses whose users unsubscribed.
+//! during it: the owners of push tokens, and the addresses whose users unsubscribed.
 //!
 //! The migration states until when daily passes look for them. If several users have a token, and
 //! none is recorded as its owner, it stays with the one whose profile was written last.
@@ -13,7 +13,7 @@ use super::activity_rows::Cursor;
 use super::large_rows::lock_users;
 use super::rows::{self, For, StoredUser};
 use super::tokens::{Registered, Registrations, Token, TokenKey};
-use super::{devices, opt_outs, optout_rows, service_id, token_rows};
+use super::{devices, service_id, suppressions, token_rows};
 use store::claims;
 use store::{ByteBudget, Store, StoreError, settings};
 
@@ -52,7 +52,7 @@ async fn record_users(store: &Store, workspace: i32, mut ids: Vec<Uuid>) -> Resu
     let mut registrations = Registrations::lock(&mut tx, workspace, &keys).await?;
     ids.extend(registrations.owners());
     let users = lock_users(&mut tx, workspace, &ids, &mut ByteBudget::unlimited()).await?;
-    let opt_outs = opt_outs::unsubscribed_emails(&users);
+    let opt_outs: Vec<_> = users.iter().flat_map(suppressions::own_opt_outs).collect();
     let mut lost: BTreeMap<Uuid, BTreeSet<TokenKey>> = BTreeMap::new();
     for user in &users {
         // Tokens that were registered since are recorded already.
@@ -77,10 +77,6 @@ async fn record_users(store: &Store, workspace: i32, mut ids: Vec<Uuid>) -> Resu
     });
     rows::put_users(&mut tx, workspace, &changed).await?;
     registrations.write(&mut tx, workspace).await?;
-    let opt_outs: Vec<(&str, i64)> =
-        opt_outs.iter().map(|(email, at)| (email.as_str(), *at)).collect();
-    let emails: Vec<&str> = opt_outs.iter().map(|(email, _)| *email).collect();
-    optout_rows::lock(&mut tx, workspace, &[], &emails).await?;
-    optout_rows::put(&mut tx, workspace, &opt_outs).await?;
+    suppressions::decide(&mut tx, workspace, &opt_outs).await?;
     tx.commit().await
 }

@@ -43,6 +43,7 @@ fn manifest(storage: ExportStorage, files: Vec<File>, erased: u64) -> Manifest {
         },
         fields: vec!["email".into()],
         service_id_name: None,
+        currency: Some("USD".into()),
         format: Format::Zip,
         storage,
         requested_at: 1_795_249_898_000,

@@ -123,6 +123,7 @@ impl Export {
             audience: ExportAudience::ControlGroup { segment_id, slices: vec![0, 1, 2] },
             fields: vec!["service_id".into()],
             service_id_name: None,
+            currency: Some("USD".into()),
             format,
             storage,
             requested_at: COMPLETED - 1_000,

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::events::EmailEvents;
 use super::feedback::{FeedbackRequest, PROVIDERS};
-use super::unsubscribe::{Link, WINDOW};
+use super::unsubscribe::WINDOW;
 use super::{events, feedback, signed, unsubscribe};
 use crate::app::App;
 use gateway::formats::Success;
@@ -126,12 +126,12 @@ fn with_token(operation: Operation) -> Operation {
     operation
         .in_path(
             "token",
-            "Identifies the user; part of the email's `List-Unsubscribe` header.",
-            json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{70}$" }),
+            "Identifies the user and the address; part of the email's `List-Unsubscribe` header.",
+            json!({ "type": "string", "pattern": "^([A-Za-z0-9_-]{70}|[A-Za-z0-9_-]{112})$" }),
         )
         .returns_as::<UnsubscribePage>(
             StatusCode::GONE,
-            "The user no longer exists and gets no emails.",
+            "The user no longer exists and gets no emails, or the address is from a preview.",
             "text/html",
         )
         .refuses(&no_link(), "The token is invalid")
@@ -154,9 +154,10 @@ fn describe_ask() -> Operation {
 fn describe_unsubscribe() -> Operation {
     let operation = Operation::new(Method::POST, "unsubscribe", TAG, "Unsubscribe from emails")
         .about(
-            "One-click unsubscribe (RFC 8058): the user's `email_subscribe` becomes \
-             `unsubscribed`, and that of other users with the address. If the user was merged into \
-             another one, that user is unsubscribed. The body is ignored; repeats have no effect.",
+            "One-click unsubscribe (RFC 8058): the address that got the email is unsubscribed, and \
+             so are all users who have it, now or later. If the user has another address now, that \
+             one stays as it is. If the user was merged into another one, that user is \
+             unsubscribed. The body is ignored; repeats have no effect.",
         )
         .refuses(
             &ApiError::RateLimited(WINDOW / 1_000),
@@ -204,8 +205,11 @@ async fn events(State(app): State<App>, request: Request) -> Result<Json<Success
 
 /// Does not unsubscribe, because some programs open every link in an email.
 async fn ask(State(app): State<App>, Path(token): Path<String>) -> Result<Response, ApiError> {
-    let user = unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
-    if unsubscribe::link(&app, user).await.is_none() {
+    if token == unsubscribe_token::PREVIEW {
+        return Ok(preview_link());
+    }
+    let recipient = unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
+    if unsubscribe::link(&app, &recipient).await.is_none() {
         return Ok(dead_link());
     }
     Ok(page(
@@ -223,18 +227,24 @@ async fn unsubscribe(
     // The body has no information beyond the token.
     let (head, body) = request.into_parts();
     gateway::discard(&head, body);
-    let user = unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
+    if token == unsubscribe_token::PREVIEW {
+        return Ok(preview_link());
+    }
+    let recipient = unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
+    let user = (recipient.workspace, recipient.user);
     let recent = &app.recent_unsubscribes;
     recent.take_post(user, app.clock.now_ms())?;
-    let Some(Link { email, is_unsubscribed }) = unsubscribe::link(&app, user).await else {
+    let Some(link) = unsubscribe::link(&app, &recipient).await else {
         return Ok(dead_link());
     };
-    if !is_unsubscribed {
+    if !link.is_unsubscribed {
         recent.take(user, app.clock.now_ms())?;
     } else if !recent.take_repeat(user, app.clock.now_ms()) {
         return Ok(unsubscribed());
     }
-    if let Err(error) = unsubscribe::unsubscribe(&app, user, email, request_id).await {
+    let unsubscribed_link =
+        unsubscribe::unsubscribe(&app, recipient.workspace, link, request_id).await;
+    if let Err(error) = unsubscribed_link {
         // While the log is unavailable, repeats must not use up the allowed appends.
         recent.give_back(user);
         return Err(error);
@@ -251,6 +261,13 @@ fn unsubscribed() -> Response {
 fn dead_link() -> Response {
     let text = "<p>This link no longer works: the profile that got the email was deleted. If you \
                 still receive emails, use the link in a newer one.</p>";
+    (StatusCode::GONE, page(text)).into_response()
+}
+
+/// The response to the address in previews. It must not look like success.
+fn preview_link() -> Response {
+    let text = "<p>This link is part of a preview, and unsubscribes nobody. The link in the email \
+                that a person gets does.</p>";
     (StatusCode::GONE, page(text)).into_response()
 }
 

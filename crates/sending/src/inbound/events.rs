@@ -11,6 +11,10 @@ use gateway::formats::{List, Time};
 use gateway::{ApiError, IdempotencyKey, JsonText, fields, idempotency};
 use kit::json::as_whole_number;
 use messages::channels::email;
+use people::users::rows::{For, find_users};
+use people::users::{merged_rows, suppressions};
+use store::{StoreError, Tx};
+use uuid::Uuid;
 
 /// Status reports of emails.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -33,13 +37,15 @@ struct Event {
 }
 
 /// The kind of event.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 enum Type {
     Processed,
     Delivered,
     Bounced,
+    /// A recipient reported the email as spam: the address gets no more emails.
+    Complained,
 }
 
 /// An SMTP status code as text.
@@ -77,9 +83,16 @@ fn bounce_reason(code: Option<&SmtpCode>, text: Option<&str>) -> Option<String> 
 }
 
 impl Event {
+    /// The complaint that the event reports, about an email that Longshore sent.
+    fn complaint(&self, now: i64) -> Option<Complaint> {
+        let id = email::parse_message_id(&self.id).filter(|_| self.kind == Type::Complained)?;
+        Some(Complaint { user: id.service_id, at: time_of_event(self.at, now) })
+    }
+
     /// The report of the event; none for an email that Longshore did not send.
     fn status_update(&self, now: i64) -> Option<StatusUpdate> {
         let (status, reason) = match self.kind {
+            Type::Complained => return None,
             Type::Processed => (ReportedStatus::Processed, None),
             Type::Delivered => (ReportedStatus::Delivered, None),
             Type::Bounced => {
@@ -94,13 +107,40 @@ impl Event {
 
 /// Parses a body; the error names what is wrong. Ignores emails that Longshore did not send: a
 /// relay may have others.
-pub fn read(body: &JsonText, now: i64) -> Result<Vec<StatusUpdate>, ApiError> {
+pub fn read(body: &JsonText, now: i64) -> Result<Reports, ApiError> {
     let EmailEvents { events } = fields::read_report(&body.object()?)?;
     let mut updates: Vec<StatusUpdate> =
         events.0.iter().filter_map(|event| event.status_update(now)).collect();
     // All reports lock rows in one order; the events of one email keep theirs.
     updates.sort_by_key(|update| update.id);
-    Ok(updates)
+    let complaints = events.0.iter().filter_map(|event| event.complaint(now)).collect();
+    Ok(Reports { updates, complaints })
+}
+
+/// The result of parsing events.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Reports {
+    updates: Vec<StatusUpdate>,
+    complaints: Vec<Complaint>,
+}
+
+/// A recipient reported an email as spam.
+#[derive(Debug, PartialEq, Eq)]
+struct Complaint {
+    user: Uuid,
+    /// In milliseconds since the epoch.
+    at: i64,
+}
+
+/// Suppresses the addresses of the users who got the emails.
+async fn suppress(tx: &mut Tx, workspace: i32, complaints: &[Complaint]) -> Result<(), StoreError> {
+    let mut addresses = Vec::new();
+    for Complaint { user, at } in complaints {
+        let present = merged_rows::present(tx, workspace, *user).await?;
+        let found = find_users(tx, workspace, &[present], For::Reading).await?.pop();
+        addresses.extend(found.and_then(|user| user.email).map(|email| (email, *at)));
+    }
+    suppressions::complain(tx, workspace, &addresses).await
 }
 
 /// Stores the status of emails, in one transaction; once, however often the request is repeated.
@@ -108,14 +148,17 @@ pub async fn apply(
     app: &App,
     workspace: i32,
     key: &IdempotencyKey,
-    updates: &[StatusUpdate],
+    Reports { updates, complaints }: &Reports,
 ) -> Result<(), ApiError> {
     let mut tx = app.request_queue.write().await?;
     if !idempotency::is_first(&mut tx, key).await? {
         return Ok(());
     }
     apply_updates(app, &mut tx, workspace, updates).await?;
+    suppress(&mut tx, workspace, complaints).await?;
     tx.commit().await?;
+    metrics::counter!("longshore_message_reports_total", "type" => "complained")
+        .increment(complaints.len() as u64);
     for update in updates {
         metrics::counter!("longshore_message_reports_total", "type" => update.status.name())
             .increment(1);
@@ -126,7 +169,6 @@ pub async fn apply(
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use uuid::Uuid;
 
     use super::*;
     use gateway::workspaces::Channel;
@@ -134,7 +176,7 @@ mod tests {
 
     fn read_json(body: Value) -> Result<Vec<StatusUpdate>, String> {
         let read = read(&JsonText::from(body.to_string()), 1_700_000_000_000);
-        read.map_err(|error| error.message().into_owned())
+        read.map(|reports| reports.updates).map_err(|error| error.message().into_owned())
     }
 
     #[test]
@@ -173,7 +215,7 @@ mod tests {
             (json!({ "events": [] }), "events must have 1 to 500 elements"),
             (
                 json!({ "events": [{ "type": "opened", "id": "x" }] }),
-                "events[0].type must be one of processed, delivered and bounced",
+                "events[0].type must be one of processed, delivered, bounced and complained",
             ),
             (
                 json!({ "events": [{ "type": "bounced", "id": "x", "at": "" }] }),

@@ -1,7 +1,7 @@
 //! `/email/unsubscribe/{token}`: the address in the `List-Unsubscribe` header of every email that
 //! is not transactional (RFC 8058).
 //!
-//! [Its token](messages::unsubscribe_token) identifies the user.
+//! [Its token](messages::unsubscribe_token) identifies the user, and the address that got the email.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,15 @@ use uuid::Uuid;
 
 use crate::app::App;
 use gateway::ApiError;
+use messages::unsubscribe_token;
+use people::users::identifier::Identifier;
 use people::users::recipient::{Recipient, Subscription};
-use people::users::rows::{For, find_users};
-use people::users::{identifier, merged_rows, service_id};
+use people::users::rows::{For, StoredUser, find_users};
+use people::users::suppressions::{self, Address, AddressState, AddressStates, Hash};
+use people::users::{merged_rows, service_id};
 use store::StoreError;
 use tracking::immediate::RequestOptOuts;
-use tracking::{self, message};
+use tracking::message::{Attributes, DecidedAddress, Entries, Json, Object};
 
 /// Maximum number of messages that a token may append in a window of this many milliseconds.
 const MAX_APPENDS: u32 = 5;
@@ -32,31 +35,69 @@ const MAX_TOKENS: usize = 50_000;
 /// A link that works.
 #[derive(Debug)]
 pub struct Link {
-    /// The user's email address; none if there is none, or if it is not known because the store is
-    /// down.
-    pub email: Option<String>,
-    /// Whether the user is already unsubscribed, as far as changes are applied. A repeat is still
-    /// appended, a few times, because an older change in the log could end the first decision.
+    /// Who is unsubscribed.
+    target: Target,
+    /// Whether that is so already, as far as changes are applied. A repeat is still appended, a few
+    /// times, because an older change in the log could end the first decision.
     pub is_unsubscribed: bool,
 }
 
-/// A user's link; none if no user has the id. The user may have been merged into another one since.
-/// If the store is down, the link works.
+/// Who a link unsubscribes.
+#[derive(Debug)]
+enum Target {
+    /// The address that got the email, which the user has no more, or which is not known to be the
+    /// user's because the store is down.
+    Address(Hash),
+    /// The user, who has this address. The decision also holds for the address.
+    User { id: Uuid, email: Option<String> },
+}
+
+/// The link of a token; none if no user has the id, and the token has no address. The user may have
+/// been merged into another one since. If the store is down, the link works.
 ///
 /// If the database lost the creation of the user in a crash, the user is created again from the
-/// log, with another id. The link then no longer works.
-pub async fn link(app: &App, (workspace, user): (i32, Uuid)) -> Option<Link> {
-    service_id::bucket(&user)?;
+/// log, with another id. The link then no longer works for the user, only for the address.
+pub async fn link(app: &App, token: &unsubscribe_token::Recipient) -> Option<Link> {
+    let unsubscribe_token::Recipient { workspace, user: id, address } = *token;
+    service_id::bucket(&id)?;
     let lookup = async {
         let mut tx = app.request_queue.snapshot().await?;
-        let user = merged_rows::present(&mut tx, workspace, user).await?;
-        Ok::<_, StoreError>(find_users(&mut tx, workspace, &[user], For::Reading).await?.pop())
+        let present = merged_rows::present(&mut tx, workspace, id).await?;
+        let user = find_users(&mut tx, workspace, &[present], For::Reading).await?.pop();
+        let documents = user.iter().map(|user| (user.service_id, user.doc.as_str()));
+        let states = AddressStates::look_up(&mut tx, workspace, documents).await?;
+        let known = match &address {
+            Some(hash) => AddressStates::of_hash(&mut tx, workspace, hash).await?,
+            None => AddressState::default(),
+        };
+        let key = suppressions::stored_key(&mut tx, workspace).await?;
+        Ok::<_, StoreError>((user, states, known, key))
     };
-    let Ok(found) = lookup.await else { return Some(Link { email: None, is_unsubscribed: false }) };
-    let user = found?;
-    let is_unsubscribed = Recipient::read(user.service_id, &user.doc)
-        .is_ok_and(|user| user.email_subscription() == Subscription::Unsubscribed);
-    Some(Link { email: user.email, is_unsubscribed })
+    let Ok((user, states, known, key)) = lookup.await else {
+        let target = match address {
+            Some(hash) => Target::Address(hash),
+            None => Target::User { id, email: None },
+        };
+        return Some(Link { target, is_unsubscribed: false });
+    };
+    let hash_of = |email: &str| Some(key.as_ref()?.hash(&Address::Email(email.into())));
+    let has_address =
+        |user: &StoredUser| address.is_none() || user.email.as_deref().and_then(hash_of) == address;
+    match (user.filter(has_address), address) {
+        (Some(user), _) => {
+            let is_unsubscribed =
+                Recipient::read(user.service_id, &user.doc).is_ok_and(|mut read| {
+                    states.apply(&mut read, &user.doc);
+                    read.email_subscription() == Subscription::Unsubscribed
+                });
+            Some(Link { target: Target::User { id, email: user.email }, is_unsubscribed })
+        }
+        (None, Some(hash)) => {
+            let is_unsubscribed = known.is_email_unsubscribed();
+            Some(Link { target: Target::Address(hash), is_unsubscribed })
+        }
+        (None, None) => None,
+    }
 }
 
 /// A count since the start of its window.
@@ -132,33 +173,18 @@ impl RecentUnsubscribes {
     }
 }
 
-/// Unsubscribes a user from emails, and the address to which they go: other users may have it, too.
-/// The change is a tracked attribute, which only a decision that is received later ends. Returns
-/// once it is durable and, unless the database is busy, applied.
+/// Unsubscribes an address from emails, and the user who has it. The change is a tracked attribute,
+/// which only a decision that is received later ends. Returns once it is durable and, unless the
+/// database is busy, applied.
 pub async fn unsubscribe(
     app: &App,
-    (workspace, user): (i32, Uuid),
-    email: Option<String>,
+    workspace: i32,
+    link: Link,
     request_id: String,
 ) -> Result<(), ApiError> {
-    let object = |user| -> Result<_, String> {
-        let value = message::Json::compact(r#""unsubscribed""#.into())?;
-        Ok(message::Object::Attributes(message::Attributes {
-            user,
-            update_only: true,
-            fields: message::Entries(vec![("email_subscribe".into(), value)]),
-            custom: message::Entries::default(),
-            inc: message::Entries::default(),
-            add: message::Entries::default(),
-            remove: message::Entries::default(),
-            groups: message::Entries::default(),
-        }))
-    };
     let received_at = app.clock.now_ms();
     let messages_and_opt_outs = || -> Result<_, String> {
-        let by_email = email.map(|email| identifier::Identifier::Email(email.into()));
-        let users = std::iter::once(identifier::Identifier::ServiceId(user)).chain(by_email);
-        let objects = users.map(object).collect::<Result<Vec<_>, _>>()?;
+        let objects = objects(link.target)?;
         let opt_outs = RequestOptOuts::among(workspace, received_at, &objects);
         let request = tracking::Request {
             workspace,
@@ -176,6 +202,32 @@ pub async fn unsubscribe(
     metrics::counter!("longshore_message_reports_total", "type" => "unsubscribed").increment(1);
     opt_outs.apply(app).await;
     Ok(())
+}
+
+fn objects(target: Target) -> Result<Vec<Object<'static>>, String> {
+    let states = || -> Result<_, String> {
+        let value = Json::compact(r#""unsubscribed""#.into())?;
+        Ok(Entries(vec![("email_subscribe".into(), value)]))
+    };
+    let by_address = |address| -> Result<_, String> {
+        let attributes = Attributes::about_address(address, states()?, Entries::default());
+        Ok(Object::Attributes(attributes))
+    };
+    match target {
+        Target::Address(hash) => {
+            let hash = suppressions::hash_to_hex(&hash).into();
+            Ok(vec![by_address(DecidedAddress::EmailHash(hash))?])
+        }
+        Target::User { id, email } => {
+            let user = Identifier::ServiceId(id);
+            let own = Attributes::states(user, states()?, Entries::default());
+            let mut objects = vec![Object::Attributes(own)];
+            if let Some(email) = email {
+                objects.push(by_address(DecidedAddress::Email(email.into()))?);
+            }
+            Ok(objects)
+        }
+    }
 }
 
 #[cfg(test)]

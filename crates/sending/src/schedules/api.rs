@@ -10,7 +10,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::change::no_canvas;
-use super::request::{CanvasRequest, CanvasSendRequest, ScheduledCanvas, Target};
+use super::request::{CanvasKey, CanvasRequest, CanvasSendRequest, ScheduledCanvas, Target};
 use super::{broadcasts, change, create, rows};
 use crate::app::App;
 use content::campaigns;
@@ -18,6 +18,7 @@ use dispatches::orders::{DISPATCH_ID, SCHEDULE, describe_schedule, describe_sche
 use gateway::formats::SuccessText;
 use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::openapi::Tag;
+use gateway::warnings::Warning;
 use gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes};
 use messages::when::PAST;
 use messages::{Timing, When};
@@ -109,6 +110,9 @@ struct Scheduled {
     dispatch_id: String,
     schedule_id: Uuid,
     message: SuccessText,
+    /// Parts of the request that have no effect; at most 20.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Warning>,
 }
 
 async fn create(
@@ -119,9 +123,12 @@ async fn create(
 ) -> Result<StoredResponse, ApiError> {
     let members = body.object_in_place(&app)?;
     // Regular expressions of an audience are compiled.
-    let request = app.cores.compute_here(|| CanvasRequest::read(&members))?;
-    let CanvasRequest { canvas: ScheduledCanvas { canvas_id, schedule }, target } = request;
-    accept(&app, caller, key, &body, (canvas_id, Some(schedule), target)).await
+    let request = app.cores.compute_here(|| CanvasRequest::read(&members)).map(
+        |(CanvasRequest { canvas: ScheduledCanvas { canvas_id, schedule }, target }, warnings)| {
+            AcceptedCanvas { canvas_id, when: Some(schedule), target, warnings }
+        },
+    );
+    accept(&app, caller, key, &body, request).await
 }
 
 async fn send(
@@ -131,9 +138,21 @@ async fn send(
     body: JsonText,
 ) -> Result<StoredResponse, ApiError> {
     let members = body.object_in_place(&app)?;
-    let request = app.cores.compute_here(|| CanvasSendRequest::read(&members))?;
-    let CanvasSendRequest { canvas, target } = request;
-    accept(&app, caller, key, &body, (canvas.canvas_id, None, target)).await
+    let request = app.cores.compute_here(|| CanvasSendRequest::read(&members)).map(
+        |(CanvasSendRequest { canvas: CanvasKey { canvas_id }, target }, warnings)| {
+            AcceptedCanvas { canvas_id, when: None, target, warnings }
+        },
+    );
+    accept(&app, caller, key, &body, request).await
+}
+
+/// A checked request.
+struct AcceptedCanvas {
+    canvas_id: String,
+    /// None to send now.
+    when: Option<When>,
+    target: Target,
+    warnings: Vec<Warning>,
 }
 
 /// Writes a schedule; without a time, it is due now.
@@ -142,12 +161,14 @@ async fn accept(
     caller: Caller,
     key: Option<IdempotencyKey>,
     body: &JsonText,
-    (canvas_id, when, target): (String, Option<When>, Target),
+    request: Result<AcceptedCanvas, ApiError>,
 ) -> Result<StoredResponse, ApiError> {
     let mut turn = match idempotency::begin_change(app, key, body.as_bytes()).await? {
         Begun::Replay(response) => return Ok(response),
         Begun::Turn(turn) => turn,
     };
+    // After the stored response: a body that was valid for it may be invalid now.
+    let AcceptedCanvas { canvas_id, when, mut target, warnings } = request?;
     // The database's clock, by which it will be sent, whatever a gateway's own clock shows.
     let now = app.database_now(&mut turn.tx).await?;
     if when.is_some_and(|when| when.is_past(now)) {
@@ -156,6 +177,7 @@ async fn accept(
     let is_send = when.is_none();
     let when = when.unwrap_or(When { timing: Timing::Instant, time: now });
     let canvas_id = find_canvas(&mut turn.tx, &caller, &canvas_id).await?;
+    target.requested_by = Some(caller.actor());
     let new = new_schedule(&caller, canvas_id, when, &target, now)?;
     super::insert(&mut turn.tx, &new).await?;
     // A send has a history of its own.
@@ -165,6 +187,7 @@ async fn accept(
         dispatch_id: new.dispatch_id.simple().to_string(),
         schedule_id: new.id,
         message: SuccessText::Success,
+        warnings,
     };
     let response = turn.commit(StoredResponse::json(StatusCode::CREATED, &scheduled)?).await?;
     tracing::info!(schedule = %new.id, canvas = %canvas_id, "Canvas scheduled");

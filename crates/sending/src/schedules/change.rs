@@ -15,6 +15,7 @@ use content::campaigns;
 use gateway::formats::{Errors, Success};
 use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::openapi::Tag;
+use gateway::warnings::{Warned, Warning};
 use gateway::workspaces::settings;
 use gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields,
@@ -196,8 +197,12 @@ pub struct ScheduleKey {
 }
 
 impl ScheduleKey {
-    fn read(kind: ScheduleKind, members: &Map<String, Value>) -> Result<Self, ApiError> {
-        fields::read::<Self>(members)?.checked(kind)
+    fn read(
+        kind: ScheduleKind,
+        members: &Map<String, Value>,
+    ) -> Result<(Self, Vec<Warning>), ApiError> {
+        let (key, warnings) = fields::read_request::<Self>(members)?;
+        Ok((key.checked(kind)?, warnings))
     }
 
     fn checked(self, kind: ScheduleKind) -> Result<Self, ApiError> {
@@ -229,14 +234,18 @@ struct Changes {
 }
 
 impl Update {
-    fn read(kind: ScheduleKind, members: &Map<String, Value>) -> Result<Self, ApiError> {
-        let (key, mut changes) = fields::read_both::<ScheduleKey, Changes>(members)?;
+    fn read(
+        kind: ScheduleKind,
+        members: &Map<String, Value>,
+    ) -> Result<(Self, Vec<Warning>), ApiError> {
+        let ((key, mut changes), warnings) =
+            fields::read_request_both::<ScheduleKey, Changes>(members)?;
         let key = key.checked(kind)?;
         changes.messages = changes.messages.filter(|_| kind == ScheduleKind::Messages);
         if changes.schedule.is_none() && changes.messages.is_none() {
             return Err(missing("schedule"));
         }
-        Ok(Self { key, changes })
+        Ok((Self { key, changes }, warnings))
     }
 }
 
@@ -293,7 +302,7 @@ pub(super) fn routes() -> Routes<App> {
             .repeatable();
         let operation = kind
             .takes_deletion(operation)
-            .returns_success(StatusCode::CREATED, "The schedule is cancelled.");
+            .returns::<Warned<Success>>(StatusCode::CREATED, "The schedule is cancelled.");
         let route = gateway::protected(permission, post(delete).layer(Extension(kind)));
         let routes = routes.route(path, route, [kind.refuses(operation)]);
 
@@ -304,7 +313,7 @@ pub(super) fn routes() -> Routes<App> {
             .repeatable();
         let operation = kind
             .takes_update(operation)
-            .returns_success(StatusCode::CREATED, "The schedule is changed.")
+            .returns::<Warned<Success>>(StatusCode::CREATED, "The schedule is changed.")
             .refuses(&ApiError::Invalid(PAST.into()), "The time is in the past")
             .refuses_in::<Errors<'_, MessageProblem>>(StatusCode::BAD_REQUEST);
         let route = gateway::protected(permission, post(update).layer(Extension(kind)));
@@ -319,11 +328,13 @@ async fn delete(
     key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<StoredResponse, ApiError> {
-    let schedule_key = ScheduleKey::read(kind, &body.object_in_place(&app)?)?;
+    let request = ScheduleKey::read(kind, &body.object_in_place(&app)?);
     let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
         Begun::Replay(response) => return Ok(response),
         Begun::Turn(turn) => turn,
     };
+    // After the stored response: a body that was valid for it may be invalid now.
+    let (schedule_key, warnings) = request?;
     let schedule = kind.find(&mut turn.tx, caller.workspace.id, &schedule_key).await?;
     let cancelled = cancel(&mut turn.tx, schedule.id, app.clock.now_ms()).await?;
     if cancelled.as_ref().is_some_and(|cancelled| cancelled.state == ScheduleState::Sent) {
@@ -331,8 +342,8 @@ async fn delete(
     }
     let change = cancelled.and_then(|cancelled| cancelled.change());
     let recording = caller.record(&mut turn.tx, app.clock.now_ms(), change).await?;
-    let response =
-        turn.commit(StoredResponse::json(StatusCode::CREATED, &Success::default())?).await?;
+    let answer = Warned { response: Success::default(), warnings };
+    let response = turn.commit(StoredResponse::json(StatusCode::CREATED, &answer)?).await?;
     tracing::info!(schedule = %schedule.id, "schedule cancelled");
     Ok(response.recorded(recording))
 }
@@ -348,17 +359,20 @@ async fn update(
     if kind == ScheduleKind::Messages {
         fill_email(&app, caller.workspace.id, &mut members).await?;
     }
-    let Update { key: schedule_key, changes: Changes { schedule: when, messages } } =
-        Update::read(kind, &members)?;
     let settings = settings::find(&app, caller.workspace.id).await?;
-    let messages = messages.map(|Messages(messages)| {
-        app.cores.compute_here(|| request::scheduled_messages(&messages, &settings))
+    let read = Update::read(kind, &members).map(|(update, warnings)| {
+        let Update { key: schedule_key, changes: Changes { schedule: when, messages } } = update;
+        let messages = messages.map(|Messages(messages)| {
+            app.cores.compute_here(|| request::scheduled_messages(&messages, &settings))
+        });
+        (schedule_key, when, messages, warnings)
     });
     let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
         Begun::Replay(response) => return Ok(response),
         Begun::Turn(turn) => turn,
     };
-    // After the stored response: messages that were valid for it may be invalid now.
+    // After the stored response: what was valid for it may be invalid now.
+    let (schedule_key, when, messages, warnings) = read?;
     let messages = messages.transpose()?;
     let has_new_messages = messages.is_some();
     let now = app.database_now(&mut turn.tx).await?;
@@ -382,8 +396,8 @@ async fn update(
     });
     let change = Change::new("schedule.update", schedule.id.to_string(), details);
     let recording = caller.record(&mut turn.tx, now, change).await?;
-    let response =
-        turn.commit(StoredResponse::json(StatusCode::CREATED, &Success::default())?).await?;
+    let answer = Warned { response: Success::default(), warnings };
+    let response = turn.commit(StoredResponse::json(StatusCode::CREATED, &answer)?).await?;
     tracing::info!(schedule = %schedule.id, "schedule changed");
     Ok(response.recorded(recording))
 }

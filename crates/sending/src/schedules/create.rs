@@ -11,7 +11,7 @@ use dispatches::orders::{ScheduledMessages, Sent, campaign_messages, count_accep
 use gateway::idempotency::{self, Begun, Received, StoredResponse};
 use gateway::workspaces::settings;
 use gateway::{ApiError, Caller, IdempotencyKey, JsonText};
-use messages::order::Kind;
+use messages::order::{Kind, Order};
 use messages::request::{ScheduleCampaignRequest, ScheduleMessagesRequest, fill_email};
 use messages::when::PAST;
 
@@ -61,6 +61,7 @@ pub(super) async fn schedule(
     let (workspace, request_id) = (&caller.workspace, caller.request_id.clone());
     let received = Received { id: Uuid::now_v7(), at: now };
     let order = checked.order(Kind::Schedule, received, workspace.id, &request_id);
+    let order = Order { requested_by: Some(caller.actor()), ..order };
     let new = super::New {
         id: Uuid::now_v7(),
         workspace_id: workspace.id,

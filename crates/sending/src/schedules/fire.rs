@@ -4,7 +4,7 @@
 //! finishes its claim or offers it again for the next wave. So it is fired once, whatever fails and
 //! however many workers poll for it. A schedule that no worker could fire in time is still sent if
 //! it is less than `messages.late_minutes` late; otherwise it is missed, and reported. A time at
-//! which its campaign is paused or archived is missed, too.
+//! which its campaign is paused, archived or removed is missed, too.
 
 use std::time::Duration;
 
@@ -128,7 +128,9 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<FireOut
     };
     let inactive_state = match order.as_ref().and_then(|order| order.campaign_id) {
         Some(campaign) if step.wave.is_some() => {
-            campaigns::inactive(tx, schedule.workspace_id, campaign).await?
+            let state = campaigns::inactive(tx, schedule.workspace_id, campaign).await?;
+            // A send that has begun ends without its campaign.
+            state.filter(|state| schedule.sent_at.is_none() || *state != campaigns::REMOVED)
         }
         _ => None,
     };
@@ -136,7 +138,7 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<FireOut
         step.miss_wave();
     }
     let reason =
-        inactive_state.map_or_else(|| LATE.to_owned(), |state| format!("the campaign is {state}"));
+        inactive_state.map_or_else(|| LATE.to_owned(), |state| format!("the campaign {state}"));
     let begins = step.wave.is_some();
     let sent_at = schedule.sent_at.or(begins.then_some(now));
     let ends = step.next_at.is_none();

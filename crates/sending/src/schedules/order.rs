@@ -1,5 +1,6 @@
 //! The order of a due schedule.
 
+use serde_json::Map;
 use uuid::Uuid;
 
 use super::fire::FireError;
@@ -11,7 +12,7 @@ use store::documents::parsed;
 use store::{StoreError, Tx};
 
 /// The order of a schedule at a time. Of a Canvas, with the messages that it declares then;
-/// otherwise, with the accepted messages.
+/// otherwise, with the accepted messages. If sending has begun, the messages are not used.
 pub(super) async fn build(tx: &mut Tx, schedule: &Schedule, now: i64) -> Result<Order, FireError> {
     match schedule.canvas_id {
         Some(canvas) => build_from_canvas(tx, schedule, canvas, now).await,
@@ -31,8 +32,12 @@ async fn build_from_canvas(
 ) -> Result<Order, FireError> {
     let declared = campaigns::by_id(tx, schedule.workspace_id, canvas).await?;
     let messages = declared.as_ref().and_then(|canvas| canvas.messages());
-    let messages = messages.filter(|messages| !messages.is_empty());
-    let messages = messages.ok_or(FireError::NoMessages)?.clone();
+    let messages = match messages.filter(|messages| !messages.is_empty()) {
+        Some(messages) => messages.clone(),
+        // The dispatch keeps the messages that it began with.
+        None if schedule.sent_at.is_some() => Map::new(),
+        None => return Err(FireError::NoMessages),
+    };
     let target: request::Target = parsed("schedules.request", schedule.id, &schedule.request)?;
     let users = target.users().map_err(|error| {
         StoreError::Corrupt(format!("schedules.request of {}: {error}", schedule.id))
@@ -56,6 +61,7 @@ async fn build_from_canvas(
             .map(|Properties(properties)| properties.tree()),
         trigger_properties: None,
         accepted_at: now,
+        requested_by: target.requested_by,
         request_id: schedule.request_id.clone(),
     })
 }
@@ -73,7 +79,7 @@ mod tests {
     fn stored_target(members: Value) -> request::Target {
         let mut body = json!({ "canvas_id": "c", "schedule": { "time": "2026-11-21T10:00:00Z" } });
         body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
-        let request = CanvasRequest::read(body.as_object().unwrap()).unwrap();
+        let (request, _) = CanvasRequest::read(body.as_object().unwrap()).unwrap();
         serde_json::from_value(serde_json::to_value(request.target).unwrap()).unwrap()
     }
 

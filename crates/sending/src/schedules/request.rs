@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::users::removed_id;
 use gateway::formats::{Identifier, List, UserAlias, exactly_one};
+use gateway::warnings::{Warning, Warnings};
 use gateway::{ApiError, Code, fields};
 use messages::When;
 use messages::order::{Named, Who};
@@ -50,6 +51,10 @@ pub struct Target {
     /// Templates of all users can read these as `canvas_entry_properties`. At most 50 KiB of JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canvas_entry_properties: Option<Properties>,
+    /// Who asked, as in the audit log: only in the stored form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub requested_by: Option<String>,
 }
 
 /// A user, identified by exactly one of `external_user_id` and `user_alias`.
@@ -84,27 +89,35 @@ pub struct CanvasKey {
 
 impl CanvasSendRequest {
     /// Reads the fields of a body.
-    pub fn read(body: &Members) -> Result<Self, ApiError> {
-        let (canvas, target) = fields::read_both::<_, Target>(body)?;
-        Ok(Self { canvas, target: target.checked()? })
+    pub fn read(body: &Members) -> Result<(Self, Vec<Warning>), ApiError> {
+        let ((canvas, target), warnings) = fields::read_request_both::<_, Target>(body)?;
+        let (target, warnings) = target.checked(warnings)?;
+        Ok((Self { canvas, target }, warnings))
     }
 }
 
 impl CanvasRequest {
     /// Reads the fields of a body. Does not check whether the time is in the past.
-    pub fn read(body: &Members) -> Result<Self, ApiError> {
-        let (canvas, target) = fields::read_both::<_, Target>(body)?;
-        Ok(Self { canvas, target: target.checked()? })
+    pub fn read(body: &Members) -> Result<(Self, Vec<Warning>), ApiError> {
+        let ((canvas, target), warnings) = fields::read_request_both::<_, Target>(body)?;
+        let (target, warnings) = target.checked(warnings)?;
+        Ok((Self { canvas, target }, warnings))
     }
 }
 
 impl Target {
-    fn checked(mut self) -> Result<Self, ApiError> {
+    /// Adds the warnings about the audience to those about unknown fields.
+    fn checked(mut self, unknown: Vec<Warning>) -> Result<(Self, Vec<Warning>), ApiError> {
+        self.requested_by = None;
         // The stored form has the field always.
         self.broadcast.get_or_insert(false);
         self.recipients = self.recipients.filter(|recipients| !recipients.0.is_empty());
         self.check().map_err(|text| ApiError::Field(Code::InvalidField, text))?;
-        Ok(self)
+        let mut warnings = Warnings::from(unknown);
+        if let Some(audience) = &self.audience {
+            warnings.extend(audience.warnings("audience"));
+        }
+        Ok((self, warnings.into_vec()))
     }
 
     fn check(&self) -> Result<(), String> {
@@ -206,7 +219,7 @@ mod tests {
             body[name] = value.clone();
         }
         let read = CanvasRequest::read(body.as_object().unwrap());
-        read.map_err(|error| error.message().into_owned())
+        read.map(|(request, _)| request).map_err(|error| error.message().into_owned())
     }
 
     #[test]

@@ -9,6 +9,17 @@ use messages::waves::Progress;
 use store::retention::OldRows;
 use store::{StoreError, Tx, execute, old_rows, on};
 
+/// The state of a schedule, with those that are never stored.
+macro_rules! schedule_state {
+    () => {
+        concat!(
+            "CASE WHEN s.state = 'sent' AND s.ended_at IS NULL THEN 'sending' ELSE ",
+            shown_state!("s.state", "s.dispatch_id"),
+            " END"
+        )
+    };
+}
+
 macro_rules! select {
     ($rest:expr) => {
         select!("s.request", $rest)
@@ -16,7 +27,7 @@ macro_rules! select {
     ($request:expr, $rest:expr) => {
         concat!(
             "SELECT s.id, s.workspace_id, w.name AS workspace, s.dispatch_id, s.canvas_id, ",
-            shown_state!("s.state", "s.dispatch_id"),
+            schedule_state!(),
             " AS state, s.timing, s.time, s.created_at,
                     coalesce(s.timed_at, s.created_at) AS timed_at, s.sent_at, s.ended_at, s.reached_at,
                     s.missed_at, s.error, s.request_id, ",
@@ -27,7 +38,7 @@ macro_rules! select {
     };
 }
 
-pub(super) use select;
+pub(super) use {schedule_state, select};
 
 /// A schedule to write.
 #[derive(Debug)]
@@ -77,7 +88,7 @@ pub async fn by_id(tx: &mut Tx, id: Uuid) -> Result<Option<Schedule>, StoreError
 pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<Schedule>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(select!(concat!(
         "WHERE ($1 IS NULL OR ",
-        shown_state!("s.state", "s.dispatch_id"),
+        schedule_state!(),
         " = $1) AND ($2 IS NULL OR w.name = $2)
            AND ($3 IS NULL OR (s.created_at, s.id) < (SELECT created_at, id FROM schedules
                                                       WHERE id = $3))
@@ -200,6 +211,10 @@ pub(super) async fn store_fired(
     schedule: &Schedule,
     fired: &Fired<'_>,
 ) -> Result<bool, StoreError> {
+    let stored_state = match schedule.state {
+        State::Sending => State::Sent,
+        state => state,
+    };
     let written = execute!(
         tx,
         sqlx::query(
@@ -208,7 +223,7 @@ pub(super) async fn store_fired(
              WHERE id = $1 AND state = $2 AND ended_at IS NULL",
         )
         .bind(schedule.id)
-        .bind(schedule.state.name())
+        .bind(stored_state.name())
         .bind(fired.state.name())
         .bind(fired.progress.reached)
         .bind(fired.progress.missed)
@@ -228,20 +243,24 @@ pub(super) async fn missed_since(tx: &mut Tx, since: i64) -> Result<i64, StoreEr
     .bind(since).fetch_one(c).await?))
 }
 
-/// Cancels unfinished schedules of Canvases that no longer exist. Leaves their claims: the next
-/// worker finds the schedule cancelled. Leaves their users to the next sweep.
+/// Cancels unfinished schedules of Canvases that no longer exist. If sending has begun, it
+/// continues with what its dispatch keeps, unless an earlier version began it. Leaves their claims:
+/// the next worker finds the schedule cancelled. Leaves their users to the next sweep.
 pub async fn cancel_orphans(tx: &mut Tx, workspace: i32, now: i64) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query(
-            "UPDATE schedules SET state = 'cancelled', ended_at = $2
+            "UPDATE schedules SET state = 'cancelled', ended_at = $2, error = $3
              WHERE workspace_id = $1 AND ended_at IS NULL AND canvas_id IS NOT NULL
                AND NOT EXISTS (SELECT 1 FROM campaigns c
                                WHERE c.workspace_id = schedules.workspace_id
-                                 AND c.id = schedules.canvas_id AND c.kind = 'canvas')",
+                                 AND c.id = schedules.canvas_id AND c.kind = 'canvas')
+               AND NOT EXISTS (SELECT 1 FROM dispatches d
+                               WHERE d.id = schedules.dispatch_id AND d.kept IS NOT NULL)",
         )
         .bind(workspace)
         .bind(now)
+        .bind("the Canvas was removed from the workspace file")
     );
     Ok(())
 }

@@ -1,13 +1,16 @@
 //! The SQL of lists of schedules: what each sends, and to which users, without its request.
 
+use std::collections::HashMap;
+
+use serde_json::Value;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::rows::select;
+use super::rows::{schedule_state, select};
 use super::{Position, ScheduleSummary};
 use messages::dispatch::shown_state;
-use store::documents::as_postgres_json;
-use store::{StoreError, Tx, on};
+use store::documents::{as_postgres_json, parsed};
+use store::{StoreError, Tx, fetch_listed, on};
 
 /// The query for the schedules that a condition selects, as [`ScheduleSummary`], in an order.
 /// `condition` may have an order and a limit, too.
@@ -83,7 +86,27 @@ pub async fn audience(tx: &mut Tx, id: Uuid) -> Result<Option<String>, StoreErro
     Ok(found.flatten())
 }
 
-/// Pending schedules of a workspace up to a time, in the order of their times.
+/// The messages of those of these schedules whose messages may include content blocks, by their
+/// ids. Not of schedules of Canvases, whose messages are those at their time.
+pub async fn messages_with_blocks(
+    tx: &mut Tx,
+    ids: &[Uuid],
+) -> Result<HashMap<Uuid, Value>, StoreError> {
+    let found: Vec<(Uuid, String)> = fetch_listed!(
+        tx,
+        query_as,
+        ids(ids),
+        "SELECT id, request FROM schedules
+         WHERE canvas_id IS NULL AND request LIKE '%content_blocks%' AND id"
+    );
+    let messages = |(id, request): (Uuid, String)| {
+        let mut request: Value = parsed("schedules.request", id, &request)?;
+        Ok((id, request["messages"].take()))
+    };
+    found.into_iter().map(messages).collect()
+}
+
+/// Schedules of a workspace that still send something, up to a time, in the order of their times.
 pub(super) async fn pending(
     tx: &mut Tx,
     workspace: i32,
@@ -92,7 +115,7 @@ pub(super) async fn pending(
 ) -> Result<Vec<ScheduleSummary>, StoreError> {
     let sql = summaries_sql(
         tx,
-        "s.workspace_id = $1 AND s.ended_at IS NULL AND s.state = 'pending' AND s.time <= $2
+        "s.workspace_id = $1 AND s.ended_at IS NULL AND s.time <= $2
          ORDER BY s.time, s.id LIMIT $3",
         "s.time, s.id",
     );

@@ -18,6 +18,7 @@ use content::campaigns::{self, Campaign, Kind};
 use dispatches::orders::DISPATCH_ID;
 use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::openapi::Tag;
+use gateway::warnings::Warned;
 use gateway::workspaces::to_json;
 use gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes};
 use kit::clock::hours;
@@ -82,8 +83,11 @@ fn describe() -> Operation {
                 },
             }),
         )
-        .returns::<Sent<'_>>(StatusCode::CREATED, "The request is durable; the email will be sent.")
-        .returns::<Sent<'_>>(
+        .returns::<Warned<Sent<'_>>>(
+            StatusCode::CREATED,
+            "The request is durable; the email will be sent.",
+        )
+        .returns::<Warned<Sent<'_>>>(
             StatusCode::OK,
             "The `external_send_id` was used before; no email is sent.",
         )
@@ -135,7 +139,7 @@ async fn send(
     let campaign_id = campaign_id.ok().and_then(|Path(id)| Uuid::try_parse(&id).ok());
     let campaign_id = campaign_id.ok_or_else(bad_id)?;
     let members = body.object_in_place(&app)?;
-    let request = Request::read(&members, caller.workspace.id, received_at)?;
+    let request = Request::read(&members, caller.workspace.id, received_at);
     drop(members);
     let key = key.map(|key| key.within(&campaign_id.to_string()));
     let app = app.for_transactional();
@@ -143,6 +147,8 @@ async fn send(
         Begun::Replay(response) => return Ok(response),
         Begun::Turn(turn) => turn,
     };
+    // After the stored response: a body that was valid for it may be invalid now.
+    let request = request?;
     let (workspace, dispatch_id) = (caller.workspace.id, Uuid::new_v4());
     if let Some(id) = &request.external_send_id {
         let is_new = rows::take_key(&mut turn.tx, workspace, id, dispatch_id).await;
@@ -154,7 +160,10 @@ async fn send(
             let email = rows::by_key(&mut turn.tx, workspace, id).await?.ok_or_else(queued)?;
             count("repeated");
             return turn
-                .commit(StoredResponse::json(StatusCode::OK, &sent_response(&email))?)
+                .commit(StoredResponse::json(
+                    StatusCode::OK,
+                    &Warned { response: sent_response(&email), warnings: request.warnings },
+                )?)
                 .await;
         }
     }
@@ -184,7 +193,8 @@ async fn send(
             enqueued_at: time(new.enqueued_at),
         },
     };
-    let response = turn.commit(StoredResponse::json(StatusCode::CREATED, &sent)?).await?;
+    let answer = Warned { response: sent, warnings: request.warnings };
+    let response = turn.commit(StoredResponse::json(StatusCode::CREATED, &answer)?).await?;
     count("new");
     fail_point!("transactional::written");
     Ok(response)

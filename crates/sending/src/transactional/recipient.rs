@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::rows::Email;
 use messages::recipient::User;
 use people::users::rows::{For, StoredUser, find_identifiers, find_users};
-use people::users::{Recipient, merged_rows};
+use people::users::{Recipient, merged_rows, suppressions};
 use store::documents::parsed;
 use store::{StoreError, Tx};
 
@@ -27,9 +27,8 @@ pub(super) async fn find(tx: &mut Tx, email: &Email) -> Result<Option<Recipient>
     let Some(id) = service_id else { return Ok(None) };
     let Some(user) = find_kept(tx, workspace, id).await? else { return Ok(None) };
     let id = email.service_id.unwrap_or(user.service_id);
-    let recipient = Recipient::read(id, &user.doc)
-        .map_err(|error| StoreError::Corrupt(format!("the profile of {id}: {error}")))?;
-    Ok(Some(recipient))
+    let recipient = suppressions::recipient(tx, workspace, &user).await?;
+    Ok(Some(Recipient { service_id: id, ..recipient }))
 }
 
 /// The user with an id, or the one into which that user was merged. Another transaction may commit a

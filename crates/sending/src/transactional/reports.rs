@@ -5,9 +5,12 @@ use super::postbacks::{self, Postback};
 use super::rows::{self, Email, Step};
 use super::{State, sla};
 use crate::app::App;
+use gateway::workspaces::Channel;
 use gateway::workspaces::settings::{self, Settings};
 use kit::fail_point;
 use messages::MessageId;
+use messages::dispatch;
+use messages::dispatch::state::OutcomeCounts;
 use runtime::history::{self, Metric};
 use store::{StoreError, Tx};
 
@@ -80,6 +83,18 @@ pub async fn change_state(
     };
     if let Some(metric) = counted {
         history::count(tx, email.workspace_id, &[(metric, 1)]).await?;
+    }
+    let mut counts = OutcomeCounts::default();
+    match state {
+        State::Sent => counts.sent = 1,
+        State::Delivered => counts.delivered = 1,
+        State::Bounced => counts.bounced = 1,
+        State::Aborted => counts.aborted = 1,
+        State::Processing | State::Processed => {}
+    }
+    if counts != OutcomeCounts::default() {
+        let key = (email.workspace_id, email.campaign_id, "", Channel::Email.name());
+        dispatch::add_statistics(tx, key, &counts).await?;
     }
     (email.state, email.state_at, email.reason) = (state, at, step.reason);
     email.sent_at = step.sent_at.or(email.sent_at);

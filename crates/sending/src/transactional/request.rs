@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use gateway::formats::{Identifier, UserAlias, exactly_one};
+use gateway::warnings::{Warning, Warnings};
 use gateway::{ApiError, fields};
 use kit::json::ObjectText;
 use messages::recipient::{IDENTIFIER_FIELDS, Members, Properties, User};
@@ -68,25 +69,35 @@ pub struct Request {
     pub recipient: User,
     /// The attributes, in the form for [`immediate`].
     pub attributes: Option<String>,
+    /// Fields that have no effect.
+    pub warnings: Vec<Warning>,
 }
 
 impl Request {
     /// Reads the fields of a body that a workspace sent.
     pub fn read(body: &Members, workspace: i32, received_at: i64) -> Result<Self, ApiError> {
-        let TransactionalSend { external_send_id, trigger_properties, recipient } =
-            fields::read(body)?;
+        let (request, warnings) = fields::read_request(body)?;
+        let TransactionalSend { external_send_id, trigger_properties, recipient } = request;
         let Recipient { external_user_id, user_alias, attributes } = recipient;
         let user = User::from_fields(external_user_id, user_alias)
             .map_err(|why| ApiError::invalid_field(format!("recipient {why}")))?;
+        let mut warnings = Warnings::from(warnings);
         let attributes = attributes.map(|attributes| {
-            immediate::check(workspace, &user.identifier(), attributes.get(), received_at)
-                .map_err(|why| ApiError::invalid_field(format!("recipient.attributes: {why}")))
+            let checked =
+                immediate::check(workspace, &user.identifier(), attributes.get(), received_at);
+            let (attributes, ignored) = checked
+                .map_err(|why| ApiError::invalid_field(format!("recipient.attributes: {why}")))?;
+            for (field, code) in ignored {
+                warnings.push(Warning::new(format!("recipient.attributes.{field}"), code));
+            }
+            Ok::<_, ApiError>(attributes)
         });
         Ok(Self {
             external_send_id: external_send_id.map(|ExternalSendId(id)| id),
             trigger_properties: trigger_properties.map(|Properties(properties)| properties),
             attributes: attributes.transpose()?,
             recipient: user,
+            warnings: warnings.into_vec(),
         })
     }
 }
@@ -110,16 +121,18 @@ mod tests {
             "trigger_properties": { "order": { "total": 5 } },
             "recipient": {
                 "external_user_id": "ann", "user_alias": null,
-                "attributes": { "first_name": "Ann" }, "unknown": 5,
+                "attributes": { "first_name": "Ann", "email_subscribe": "" }, "unknown": 5,
             },
             "unknown": 5,
         }));
         let request = request.unwrap();
         assert_eq!(request.external_send_id.as_deref(), Some(r"aZ09-_+\/="));
-        let properties = request.trigger_properties.unwrap();
+        let properties = request.trigger_properties.as_ref().unwrap();
         assert_eq!(properties.as_str(), r#"{"order":{"total":5}}"#);
         assert_eq!(request.recipient, User::ExternalUserId(Identifier("ann".into())));
-        assert!(request.attributes.unwrap().contains(r#"{"first_name":"Ann"}"#));
+        assert!(request.attributes.as_ref().unwrap().contains(r#"{"first_name":"Ann"}"#));
+        let warnings: Vec<&str> = request.warnings.iter().map(|warning| &*warning.field).collect();
+        assert_eq!(warnings, ["unknown", "recipient.attributes.email_subscribe"]);
         let alias = json!({ "alias_name": "a", "alias_label": "l" });
         let request = read(json!({ "recipient": { "user_alias": alias } })).unwrap();
         let (kind, _) = request.recipient.key();

@@ -25,9 +25,10 @@ use kit::json::TreeObject;
 use kit::retry::{Retry, TimedRetries, backoff};
 use messages::content::{Content, Rendered};
 use messages::external::{Answers, External, MAX_ATTEMPTS, RenderError};
-use messages::personalization::{Origin, Scope};
-use messages::{MessageId, Outcome, Outgoing, channels};
+use messages::personalization::{Origin, Scope, Unsubscribe};
+use messages::{MessageId, Outcome, Outgoing, channels, unsubscribe_token};
 use people::users::Recipient;
+use people::users::suppressions::{self, Address, Hash};
 use runtime::kinds;
 use runtime::outbound::stored_text;
 use runtime::traces;
@@ -96,6 +97,8 @@ struct StartedEmail {
     email: Email,
     claim: Claim,
     recipient: Option<Recipient>,
+    /// The hash of the recipient's address, for the link to unsubscribe.
+    address: Option<Hash>,
     campaign: Option<Campaign>,
     /// Why the email cannot be sent at all.
     abort_reason: Option<&'static str>,
@@ -179,6 +182,13 @@ impl TransactionalSender {
             Err(error) => return Err(error.into()),
         };
         let campaign = campaigns::by_id(&mut tx, email.workspace_id, email.campaign_id).await?;
+        let address = match user.as_ref().and_then(Recipient::email) {
+            Some(to) => {
+                let key = suppressions::key(&mut tx, email.workspace_id).await?;
+                Some(key.hash(&Address::Email(to.into())))
+            }
+            None => None,
+        };
         let (now, service_id) =
             (self.app.clock.now_ms(), user.as_ref().map(|user| user.service_id));
         rows::store_start(&mut tx, email.dispatch_id, now, service_id).await?;
@@ -188,7 +198,8 @@ impl TransactionalSender {
         let email = Email { executed_at: Some(now), service_id, ..email };
         let abort_reason =
             abort_reason.or((claim.attempt > MAX_CLAIM_ATTEMPTS).then_some(NOT_PROCESSED));
-        Ok(Some(StartedEmail { email, claim: *claim, recipient: user, campaign, abort_reason }))
+        let (claim, recipient) = (*claim, user);
+        Ok(Some(StartedEmail { email, claim, recipient, address, campaign, abort_reason }))
     }
 
     /// Applies attributes, or reverts them and returns why they are invalid.
@@ -238,13 +249,16 @@ impl TransactionalSender {
 
     /// Renders the email and sends it to the relay.
     async fn render_and_send(&self, started: &StartedEmail) -> EmailOutcome {
-        let StartedEmail { email, recipient, campaign, abort_reason, .. } = started;
+        let StartedEmail { email, recipient, address, campaign, abort_reason, .. } = started;
         if let Some(reason) = abort_reason {
             return EmailOutcome::aborted(*reason);
         }
         let Some(recipient) = recipient.as_ref().filter(|user| is_emailable(user)) else {
             return EmailOutcome::aborted(NOT_EMAILABLE);
         };
+        if recipient.stopped.is_some() {
+            return EmailOutcome::aborted(NOT_EMAILABLE);
+        }
         let campaign = campaign.as_ref().filter(|campaign| campaign.kind == Kind::Transactional);
         let Some(campaign) = campaign else { return EmailOutcome::aborted(NO_CAMPAIGN) };
         if let Some(state) = campaign.inactive() {
@@ -264,7 +278,8 @@ impl TransactionalSender {
             name: Some(campaign.name.clone()),
             dispatch_id: email.dispatch_id.simple().to_string(),
         };
-        let rendered = self.render(email, recipient, &settings, &content, &origin).await;
+        let rendered =
+            self.render(email, (recipient, *address), &settings, &content, &origin).await;
         let rendered = match rendered {
             Ok(rendered) => rendered,
             Err(outcome) => return outcome,
@@ -279,6 +294,7 @@ impl TransactionalSender {
             },
             recipient,
             rendered: &rendered,
+            address: None,
             is_transactional: true,
             campaign_id: Some(email.campaign_id),
             send_id: None,
@@ -309,7 +325,7 @@ impl TransactionalSender {
     async fn render(
         &self,
         email: &Email,
-        recipient: &Recipient,
+        (recipient, address): (&Recipient, Option<Hash>),
         settings: &Settings,
         content: &Content,
         origin: &Origin,
@@ -320,16 +336,20 @@ impl TransactionalSender {
         let now = self.app.clock.now_ms();
         let properties =
             email.trigger_properties.as_deref().and_then(|text| TreeObject::parse(text).ok());
+        let (workspace_id, user) = (email.workspace_id, recipient.service_id);
+        let link = unsubscribe_token::Recipient { workspace: workspace_id, user, address };
+        let unsubscribe = Unsubscribe { app: &self.app, recipient: link };
         let render = |answers: &Answers| {
             message.render(&Scope {
                 api_trigger_properties: properties.as_ref(),
                 origin: Some(origin),
+                unsubscribe: Some(unsubscribe),
                 answers: Some(answers),
                 custom: Some(&recipient.custom),
                 ..Scope::from_profile(&recipient.profile, now)
             })
         };
-        let (app, workspace_id) = (&self.app, email.workspace_id);
+        let app = &self.app;
         let external = External { app, workspace_id, settings, is_urgent: true, time: None };
         let rendered = external.render(None, &mut Vec::new(), render).await;
         rendered.map_err(|error| match error {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::campaign_rules::CampaignRules;
 use super::conversions::Windows;
+use super::decisions;
 use super::identifier_set::IdentifierSet;
 use super::tally::Dropped;
 use super::triggers::{self, OrderContext, TriggeredOrders};
@@ -94,8 +95,8 @@ impl<'a> BulkUpdate<'a> {
             })
             .collect();
         let identifiers = ingest.cores.compute_here(|| IdentifierSet::from_objects(&objects));
-        let (ids, cores) = (&ingest.ids, &ingest.cores);
-        let users = UserSet::look_up(tx, workspace.id, &identifiers, ids, cores, budget).await?;
+        let ids = &ingest.ids;
+        let users = UserSet::look_up(tx, workspace.id, &identifiers, ids, budget).await?;
         let now = claims::now(tx).await?;
         let actions = Vec::with_capacity(objects.len());
         Ok(Self { ingest, tx, workspace, rules, batches, objects, users, now, actions, tally })
@@ -105,8 +106,11 @@ impl<'a> BulkUpdate<'a> {
     pub fn change_profiles(&mut self) -> Result<(), ApplyError> {
         for (index, received) in self.objects.iter().enumerate() {
             let ReceivedObject { object, received_at } = *received;
-            // First, because it needs no user: it also applies if no user has the address.
-            self.users.apply_email_state_by_address(received, self.now)?;
+            self.users.decide(decisions::by_address(received, self.now));
+            if object.address().is_some() {
+                self.tally.apply(Kind::Attributes);
+                continue;
+            }
             let user = match self.users.find_or_create(object, received_at) {
                 Ok(user) => user,
                 Err(reason) => {
@@ -223,7 +227,7 @@ impl<'a> BulkUpdate<'a> {
         triggered: TriggeredOrders,
     ) -> Result<(), ApplyError> {
         let Self { ingest, tx, workspace, users, actions, tally, .. } = self;
-        tally.users_created += users.write(tx, &ingest.cores, activity).await?;
+        tally.users_created += users.write(tx, activity).await?;
         for order in &triggered.orders {
             dispatch::begin(tx, order).await?;
         }
@@ -260,8 +264,7 @@ fn record_revenue(
     if !activity.record_revenue(currency, revenue) {
         tally.revenue_at_maximum += 1;
     }
-    let has_rate = workspace.exchange_rates.contains_key(currency.as_ref());
-    if !has_rate && *currency != workspace.currency {
+    if !workspace.has_rate(currency) {
         tally.without_rate(currency);
     }
 }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use content::campaigns::{self, Campaign, Kind, Trigger};
+use kit::json::ObjectText;
 use store::{StoreError, Tx};
 
 /// How long a process uses cached rules.
@@ -25,7 +26,7 @@ pub struct Triggered {
     pub trigger: Trigger,
     pub messages: Map<String, Value>,
     /// The buyers that it applies to.
-    pub audience: Option<Value>,
+    pub audience: Option<ObjectText>,
 }
 
 /// The rules of a workspace's campaigns and Canvases for purchases.
@@ -51,7 +52,7 @@ impl CampaignRules {
             else {
                 continue;
             };
-            let audience = campaign.audience().cloned();
+            let audience = campaign.audience();
             let campaigns = rules.triggered.entry(trigger.product_id.clone()).or_default();
             let campaign_id = campaign.id;
             campaigns.push(Triggered { campaign_id, trigger, messages, audience });

@@ -188,12 +188,25 @@ fn set_decisions(
     attributes: &Attributes<'_>,
     decided_at: i64,
 ) -> Option<Profile> {
-    let mut states = fields(attributes).filter(|(field, _)| consent::is_state(*field)).peekable();
-    if states.peek().is_none() && attributes.groups.is_empty() {
+    let mut states = fields(attributes).filter(|(field, _)| consent::is_state(*field));
+    if states.next().is_none() && attributes.groups.is_empty() {
         return None;
     }
     let before = profile.clone();
-    for (field, value) in states {
+    decide(&mut consent, attributes, decided_at);
+    consent.write(profile);
+    Some(before)
+}
+
+/// The decisions in an object alone.
+pub fn decisions(attributes: &Attributes<'_>, decided_at: i64) -> Consent {
+    let mut consent = Consent::default();
+    decide(&mut consent, attributes, decided_at);
+    consent
+}
+
+fn decide(consent: &mut Consent, attributes: &Attributes<'_>, decided_at: i64) {
+    for (field, value) in fields(attributes).filter(|(field, _)| consent::is_state(*field)) {
         consent.decide_field(field, value, decided_at);
     }
     for (id, state) in &attributes.groups.0 {
@@ -201,8 +214,6 @@ fn set_decisions(
             consent.decide(Topic::Group(id), Some(&state), decided_at);
         }
     }
-    consent.write(profile);
-    Some(before)
 }
 
 #[cfg(test)]
@@ -227,6 +238,19 @@ mod tests {
             let mut draft = Draft::open(stored, 10).unwrap();
             draft.change(&attributes(object), at).unwrap().unwrap();
             assert_eq!(draft.text(Field::EmailSubscribe).as_deref(), Some(state), "{at}");
+        }
+    }
+
+    #[test]
+    fn values_without_a_state_change_no_state() {
+        let document = r#"{"email_subscribe":"unsubscribed","push_subscribe":"opted_in","subscription_groups":[{"subscription_group_id":"g","subscription_state":"subscribed"}]}"#;
+        for value in ["null", "\"\"", "[]"] {
+            let object = format!(
+                r#"{{"user":{{"external_id":"a"}},"fields":{{"email_subscribe":{value},"push_subscribe":{value},"subscription_groups":{value}}}}}"#
+            );
+            let mut draft = Draft::open(document, 0).unwrap();
+            draft.change(&attributes(&object), 9).unwrap().unwrap();
+            assert_eq!(draft.into_document(), document, "{value}");
         }
     }
 

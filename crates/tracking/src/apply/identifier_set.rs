@@ -34,14 +34,6 @@ impl IdentifierUse {
     }
 }
 
-/// A state of emails that an object sets by address.
-#[derive(Clone, Debug)]
-pub struct AddressState {
-    pub state: Option<String>,
-    /// In milliseconds since the epoch.
-    pub received_at: i64,
-}
-
 /// The identifiers that objects name, each once.
 #[derive(Debug, Default)]
 pub struct IdentifierSet<'a> {
@@ -52,15 +44,10 @@ pub struct IdentifierSet<'a> {
     pub service_ids: HashMap<Uuid, IdentifierUse>,
     /// In the form in which emails are compared.
     pub emails: HashMap<Cow<'a, str>, IdentifierUse>,
-    /// The states of emails that objects set by address, in their order.
-    pub address_states: HashMap<Cow<'a, str>, Vec<AddressState>>,
     /// The push tokens that objects register.
     pub tokens: BTreeSet<TokenKey>,
     /// Whether an object changes or removes a user's email.
     pub changes_emails: bool,
-    /// The users whose email objects write, and the emails in the form in which they are compared;
-    /// none if it is removed.
-    pub written_emails: Vec<(&'a Identifier<'a>, Option<String>)>,
 }
 
 impl<'a> IdentifierSet<'a> {
@@ -68,6 +55,9 @@ impl<'a> IdentifierSet<'a> {
         let mut identifier_set = Self::default();
         for received in objects {
             let ReceivedObject { object, received_at } = *received;
+            if object.address().is_some() {
+                continue;
+            }
             let usage = match object.user() {
                 Identifier::ExternalId(id) => identifier_set.external_ids.entry(id).or_default(),
                 Identifier::ServiceId(id) if service_id::bucket(id).is_some() => {
@@ -85,15 +75,9 @@ impl<'a> IdentifierSet<'a> {
             usage.add(object, received_at);
             if let Object::Attributes(attributes) = object {
                 let mut fields = attributes.fields.0.iter();
-                if let Some((_, email)) = fields.find(|(name, _)| name == Field::Email.name()) {
+                if fields.any(|(name, _)| name == Field::Email.name()) {
                     usage.changes_email = true;
                     identifier_set.changes_emails = true;
-                    let email: Option<String> = serde_json::from_str(email.get()).ok();
-                    let email = email.map(|email| compared(&email).into_owned());
-                    identifier_set.written_emails.push((object.user(), email));
-                }
-                if let Some((email, state)) = state_by_address(received) {
-                    identifier_set.address_states.entry(email).or_default().push(state);
                 }
                 identifier_set.tokens.extend(registered_tokens(attributes));
             }
@@ -107,19 +91,4 @@ pub fn registered_tokens(attributes: &Attributes<'_>) -> Vec<TokenKey> {
     let fields = attributes.fields.0.iter();
     let lists = fields.filter(|(name, _)| name == Field::PushTokens.name());
     lists.flat_map(|(_, value)| tokens::keys(value.get())).collect()
-}
-
-/// The address whose state of emails an object sets, and the state.
-pub(super) fn state_by_address<'m>(
-    received: &ReceivedObject<'m>,
-) -> Option<(Cow<'m, str>, AddressState)> {
-    let ReceivedObject { object, received_at } = *received;
-    let Object::Attributes(Attributes { user: Identifier::Email(email), fields, .. }) = object
-    else {
-        return None;
-    };
-    let mut fields = fields.0.iter();
-    let (_, state) = fields.find(|(name, _)| name == Field::EmailSubscribe.name())?;
-    let state = serde_json::from_str(state.get()).unwrap_or_default();
-    Some((compared(email), AddressState { state, received_at }))
 }

@@ -7,12 +7,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::bulk::{Action, UserAction};
 use super::campaign_rules::{CampaignRules, Triggered};
 use super::user_set::UserSet;
+use kit::json::TreeObject;
 use messages::order::{Kind, Named, Order, SubscriptionState, Target, Who};
 use people::audience::has_properties;
 
@@ -95,8 +95,7 @@ impl<'a> Starts<'a> {
         properties: Option<&'a str>,
         age_ms: i64,
     ) {
-        let given: Map<String, Value> =
-            properties.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
+        let given = properties.and_then(|json| TreeObject::parse(json).ok()).unwrap_or_default();
         let matches = |campaign: &&Triggered| has_properties(&campaign.trigger.properties, &given);
         for campaign in campaigns.iter().filter(matches) {
             if age_ms > campaign.trigger.max_age_ms {
@@ -160,16 +159,18 @@ fn order(campaign: &Triggered, starts: &[Start<'_>], context: OrderContext<'_>) 
         canvas_entry_properties: None,
         trigger_properties: None,
         accepted_at: context.now,
+        requested_by: None,
         request_id: context.request_id.to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Map, Value, json};
 
     use super::*;
     use content::campaigns::Trigger;
+    use kit::json::ObjectText;
 
     fn campaign(properties: Value) -> Triggered {
         let trigger = json!({ "purchase": { "product_id": "tea", "properties": properties } });
@@ -177,8 +178,12 @@ mod tests {
             campaign_id: Uuid::new_v4(),
             trigger: Trigger::read(trigger.as_object().unwrap()).unwrap(),
             messages: Map::new(),
-            audience: Some(json!({ "AND": [] })),
+            audience: Some(everybody()),
         }
+    }
+
+    fn everybody() -> ObjectText {
+        (&TreeObject::parse(r#"{"AND":[]}"#).unwrap()).into()
     }
 
     const CONTEXT: OrderContext<'_> = OrderContext { workspace_id: 7, now: 5, request_id: "r" };
@@ -213,7 +218,7 @@ mod tests {
         let (l, s) = (Some(json!({ "size": "L" })), Some(json!({ "size": "S" })));
         assert_eq!(users_of(all), [vec![(ann, l.clone()), (bob, None)], vec![(ann, s)]]);
         assert_eq!(users_of(large), [vec![(ann, l)]]);
-        assert_eq!(orders[0].target.audience, Some(json!({ "AND": [] })));
+        assert_eq!(orders[0].target.audience, Some(everybody()));
         let ids: std::collections::HashSet<Uuid> = orders.iter().map(|o| o.dispatch_id).collect();
         assert_eq!(ids.len(), 3);
     }

@@ -6,39 +6,35 @@
 //! two were written in the same millisecond, the newer one.
 //!
 //! Any number of users may have one email. Of those that no object changes, only the one that the
-//! email identifies is here. A state of emails that is set by address applies to all of them, so
-//! the others are changed page by page while they are locked.
+//! email identifies is here.
 //!
 //! Unlike an external id, an email is not unique. But of partitions and imports that create a user
 //! by an email alone at the same moment, the later one finds the user of the earlier one, because
 //! the email is [locked](people::users::name_locks).
 
-mod addresses;
 mod look_up;
 mod tokens;
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use uuid::Uuid;
 
-use self::addresses::{AddressChange, StateEffect};
 use super::super::message::{Attributes, Object};
 use super::ApplyError;
-use super::draft::{Draft, TooLarge};
-use super::identifier_set::{AddressState, registered_tokens};
-use super::opt_outs::OptOuts;
+use super::draft::{self, Draft, TooLarge};
+use super::identifier_set::registered_tokens;
 use super::tally::Dropped;
 use kit::clock::format_time;
-use kit::compute::Cores;
 use people::users::address::{self, compared};
-use people::users::consent::Consent;
+use people::users::consent;
 use people::users::email_owners::Rank;
 use people::users::erased_rows::Name;
 use people::users::identifier::Identifier;
 use people::users::profile::{Alias, Field, Profile};
 use people::users::rows::{self, Kind, StoredUser};
 use people::users::service_id::{self, Generator};
+use people::users::suppressions::{self, Contact, NewDecision};
 use people::users::tokens::Registrations;
 use people::users::{activity_rows, keys, merged_rows};
 use store::{ByteBudget, Tx};
@@ -93,15 +89,8 @@ pub struct UserSet<'a> {
     emails: HashMap<String, BTreeSet<Rank>>,
     /// Emails with which users may be created.
     locked_emails: HashSet<String>,
-    /// The locked users, and those that the batch creates.
-    locked: HashSet<Uuid>,
-    /// The states of emails that objects set by address, in their order.
-    address_states: HashMap<Cow<'a, str>, Vec<AddressState>>,
-    /// The effects of these states on the users that no other object changes, by address, in the
-    /// order of the objects.
-    state_effects: HashMap<String, VecDeque<StateEffect>>,
-    /// The unsubscribed ones among the emails that users may get.
-    opt_outs: OptOuts,
+    /// What the batch decides about addresses.
+    decisions: Vec<NewDecision<'static>>,
     /// When the user with an identifier was erased.
     erased: HashMap<Vec<u8>, i64>,
     /// The owners of the push tokens that objects register.
@@ -287,13 +276,6 @@ impl<'a> UserSet<'a> {
             attributes_at: received_at,
             doc: String::new(),
         };
-        if let Some(unsubscribed_at) =
-            email.and_then(|email| self.opt_outs.unsubscribed_at(&compared(email)))
-        {
-            let mut consent = Consent::default();
-            consent.meet_address(Some(unsubscribed_at), received_at.min(unsubscribed_at), false);
-            consent.write(&mut profile);
-        }
         let index = UserIndex(self.users.len());
         self.by_id.insert(service_id, index);
         self.users.push(UserEntry { user, found: None, draft: Some(Draft::new(profile)) });
@@ -319,6 +301,7 @@ impl<'a> UserSet<'a> {
         let token_bytes = if writes(Field::PushTokens) { draft.token_bytes() } else { 0 };
         let pieces = draft.pieces();
         let former_zone = may_move.then(|| draft.text(Field::TimeZone));
+        let former_phone = writes(Field::Phone).then(|| draft.text(Field::Phone));
         let changed = draft.change(attributes, decided_at);
         if let Some(former) = former_zone {
             draft.mark_time_zone(former.as_deref(), now);
@@ -337,15 +320,48 @@ impl<'a> UserSet<'a> {
             }
             self.index_email(index);
         }
-        let sets_address = self.users[index.0].user.address().as_deref() != former.as_deref();
-        let sets_state = writes(Field::EmailSubscribe);
-        if sets_address || sets_state {
-            self.meet_address(index, AddressChange { sets_address, sets_state }, decided_at)?;
+        let email_changed = self.users[index.0].user.address().as_deref() != former.as_deref();
+        let is_new = self.is_new(index);
+        let draft = self.draft(index)?;
+        let phone_changed = former_phone.is_some_and(|former| former != draft.text(Field::Phone));
+        let sets_state = !attributes.groups.is_empty()
+            || attributes
+                .fields
+                .0
+                .iter()
+                .any(|(name, _)| Field::from_name(name).is_some_and(consent::is_state));
+        if sets_state || ((email_changed || phone_changed) && !is_new) {
+            let mut consent = draft.consent();
+            if email_changed && !is_new {
+                consent.changed_email(decided_at);
+            }
+            if phone_changed && !is_new {
+                consent.changed_phone(decided_at);
+            }
+            draft.set_consent(&consent);
+            // An opt-out reaches the address, and with it the other users who have it, even if the
+            // user decided otherwise later.
+            let (email, phone) = (draft.text(Field::Email), draft.text(Field::Phone));
+            let contact = Contact { email: email.map(Cow::Owned), phone: phone.map(Cow::Owned) };
+            let decided = draft::decisions(attributes, decided_at);
+            let opt_outs = suppressions::opt_outs(&decided, &contact).into_iter();
+            let is_about_present = |opt_out: &NewDecision<'_>| {
+                consent.is_of_present_address(opt_out.topic(), decided_at)
+            };
+            self.decisions.extend(opt_outs.filter(is_about_present));
+            // The user had the address already when an opt-out that was applied before was received.
+            let applied = suppressions::opt_outs(&consent, &contact).into_iter();
+            self.decisions.extend(applied.filter(|opt_out| opt_out.at > decided_at));
         }
         if changed.is_ok() {
             self.register_tokens(index, &registered_tokens(attributes), decided_at);
         }
         Ok(changed.map_err(|TooLarge| Dropped::TooLarge))
+    }
+
+    /// Adds decisions about addresses.
+    pub fn decide(&mut self, decisions: Vec<NewDecision<'static>>) {
+        self.decisions.extend(decisions);
     }
 
     /// The profile that objects change.
@@ -393,7 +409,6 @@ impl<'a> UserSet<'a> {
     pub async fn write(
         mut self,
         tx: &mut Tx,
-        cores: &Cores,
         activity: Vec<(UserIndex, Vec<u8>)>,
     ) -> Result<u64, ApplyError> {
         let users = (0..self.users.len()).map(UserIndex);
@@ -402,7 +417,6 @@ impl<'a> UserSet<'a> {
         for (user, key) in new.iter().zip(keys::allocate_keys(tx, &ids).await?) {
             self.users[user.0].user.key = key;
         }
-        self.locked.extend(ids);
         let mut activity: Vec<(i64, Uuid, Vec<u8>)> = activity
             .into_iter()
             .map(|(user, body)| {
@@ -413,15 +427,11 @@ impl<'a> UserSet<'a> {
         activity.sort_unstable_by_key(|(_, id, _)| key_order(id));
 
         let (mut emails, mut former_emails) = (Vec::new(), Vec::new());
-        let mut new_addresses: Vec<String> = Vec::new();
         let tokens = std::mem::take(&mut self.tokens);
         let mut users: Vec<StoredUser> = Vec::new();
         for entry in std::mem::take(&mut self.users) {
             let Some((user, former)) = entry.changed() else { continue };
             if user.email != former {
-                // Another spelling is the same address.
-                let is_new = user.address() != former.as_deref().map(compared);
-                new_addresses.extend(user.address().filter(|_| is_new).map(Cow::into_owned));
                 emails.extend(user.email.clone().map(|email| (email, user.service_id)));
                 former_emails.extend(former.map(|email| (email, user.service_id)));
             }
@@ -433,8 +443,7 @@ impl<'a> UserSet<'a> {
         rows::remove_emails(tx, self.workspace, &former_emails).await?;
         rows::add_emails(tx, self.workspace, &emails).await?;
         rows::put_users(tx, self.workspace, &users).await?;
-        let new_addresses: Vec<&str> = new_addresses.iter().map(String::as_str).collect();
-        self.write_opt_outs(tx, cores, &new_addresses).await?;
+        suppressions::decide(tx, self.workspace, &self.decisions).await?;
         activity_rows::put_activity(tx, self.workspace, &activity).await?;
         tokens.write(tx, self.workspace).await?;
         Ok(new.len() as u64)

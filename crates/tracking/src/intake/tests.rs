@@ -20,7 +20,7 @@ fn request() -> Request {
 type Outcome = Result<(Value, BTreeMap<i32, String>), (String, Vec<Value>)>;
 
 fn track(body: impl Into<String>) -> Outcome {
-    match read(&JsonText::from(body.into()), &request()) {
+    match read(&JsonText::from(body.into()), &request(), |currency| currency != "NOK") {
         Ok(Intake { answer, messages }) => {
             let by_partition = messages.into_iter().map(|message| {
                 assert_eq!((message.topic.name(), message.request_id.as_str()), ("tracking", "r"));
@@ -36,7 +36,9 @@ fn track(body: impl Into<String>) -> Outcome {
 
 /// The only object of a message that must be the only one.
 fn accepted(kind: Kind, object: &str) -> String {
-    let (answer, messages) = track(format!(r#"{{"{}":[{object}]}}"#, kind.name())).unwrap();
+    let (mut answer, messages) = track(format!(r#"{{"{}":[{object}]}}"#, kind.name())).unwrap();
+    // Those have a test of their own.
+    answer.as_object_mut().unwrap().remove("warnings");
     let counter = format!("{}_processed", kind.name());
     assert_eq!(answer, json!({ "message": "success", counter: 1 }), "{object}");
     let payload = messages.into_values().next().unwrap();
@@ -383,6 +385,7 @@ fn all_errors_are_reported_and_valid_objects_accepted() {
         json!({
             "message": "success", "attributes_processed": 0, "events_processed": 0,
             "purchases_processed": 1,
+            "warnings": [{ "field": "unknown", "code": "unknown-field", "count": 1 }],
             "errors": [
                 error("attributes", 0, not_an_object),
                 error("attributes", 1, "dob: expected a date YYYY-MM-DD"),
@@ -489,4 +492,49 @@ fn what_selects_users_elsewhere_is_rejected_here() {
     let by_phone = rejected(Kind::Attributes, r#"{"phone":"+15550100"}"#);
     assert!(by_phone[0].ends_with("users are not found by phone"), "{by_phone:?}");
     accepted(Kind::Attributes, r#"{"external_id":"a","phone":"+15550100","segment_id":"s"}"#);
+}
+
+#[test]
+fn what_has_no_effect_is_named() {
+    let attributes = |fields: &str| format!(r#"{{"external_id":"a","n":1,{fields}}}"#);
+    let objects = [
+        attributes(r#""tier":null"#),
+        attributes(r#""email_subscribe":null,"push_subscribe":"""#),
+        attributes(r#""email_subscribe":"","subscription_groups":[],"phone":null"#),
+    ];
+    let purchases = [
+        purchase(""),
+        with("currency", r#""NOK""#),
+        purchase(r#""quanttiy":2,"coupon":null"#),
+        with("currency", r#""NOK""#),
+    ];
+    let body = format!(
+        r#"{{"attributes":[{}],"purchases":[{}],"atributes":[],"partner":"x","comment":null}}"#,
+        objects.join(","),
+        purchases.join(","),
+    );
+    let (answer, messages) = track(body).unwrap();
+    let warning = |field: &str, code: &str, count: usize, index: usize| json!({ "field": field, "code": code, "count": count, "index": index });
+    assert_eq!(
+        answer["warnings"],
+        json!([
+            {
+                "field": "atributes", "code": "unknown-field", "count": 1,
+                "message": "did you mean attributes?",
+            },
+            { "field": "partner", "code": "unknown-field", "count": 1 },
+            warning("attributes[].email_subscribe", "no-state", 2, 1),
+            warning("attributes[].push_subscribe", "no-state", 1, 1),
+            warning("attributes[].subscription_groups", "no-state", 1, 2),
+            warning("purchases[].currency", "no-exchange-rate", 2, 1),
+            warning("purchases[].quanttiy", "unknown-field", 1, 2),
+        ])
+    );
+    let texts: Vec<&String> = messages.values().collect();
+    let has = |text: &str| texts.iter().any(|message| message.contains(text));
+    assert!(has(r#""phone":null"#) && !has("_subscribe") && !has("subscription_groups"));
+    // The same with many objects.
+    let many: Vec<String> = (0..25).map(|n| format!(r#""unknown{n}":1"#)).collect();
+    let body = format!(r#"{{"purchases":[{}]}}"#, purchase(&many.join(",")));
+    assert_eq!(track(body).unwrap().0["warnings"].as_array().unwrap().len(), 20);
 }

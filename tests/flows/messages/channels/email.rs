@@ -6,7 +6,7 @@ use longshore::messages::{Outcome, Outgoing, channels};
 use longshore::workspaces::Channel;
 use serde_json::json;
 
-use super::{Message, World, reason};
+use super::{ADDRESS_HASH, Message, World, reason};
 use crate::support::eventually;
 use crate::support::process;
 use crate::support::scripted_relay::{Action, ScriptedRelay, Step};
@@ -67,7 +67,9 @@ async fn an_email_is_whole(store: TestStore) {
     let token = link.strip_prefix("<https://longshore.example.com/api/email/unsubscribe/");
     let token = token.and_then(|token| token.strip_suffix('>')).expect("a link");
     let whose = longshore::messages::unsubscribe_token::read(&world.app().secrets, token);
-    assert_eq!(whose, Some((world.installation.workspace, message.id.service_id)));
+    let whose = whose.expect("a valid token");
+    let user = (world.installation.workspace, message.id.service_id);
+    assert_eq!((whose.workspace, whose.user, whose.address), (user.0, user.1, Some(ADDRESS_HASH)));
     assert_eq!(header("List-Unsubscribe-Post"), "List-Unsubscribe=One-Click");
     // Not where there is nothing to unsubscribe from.
     message.is_transactional = true;

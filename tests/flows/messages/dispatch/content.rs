@@ -3,9 +3,11 @@
 
 use std::iter::repeat_n;
 
+use longshore::messages::dispatch;
 use longshore::messages::dispatch::state::State;
 use longshore::messages::order::Order;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use super::world::{World, external, named, to_users};
 use crate::support::eventually;
@@ -14,6 +16,7 @@ use crate::support::stores::{on_both_stores, on_pool};
 
 on_both_stores!(World =>
     sends_use_what_was_declared_just_before,
+    content_blocks_are_kept_once_and_while_a_send_has_them,
     messages_whose_entry_is_unknown_fail,
 );
 
@@ -38,6 +41,35 @@ async fn sends_use_what_was_declared_just_before(world: World) {
     assert_eq!(summary.messages.sent, 1, "{summary:?}");
     let received = world.receiver.received();
     assert_eq!(received.last().unwrap().body, "Hello u0");
+    world.close().await;
+}
+
+async fn content_blocks_are_kept_once_and_while_a_send_has_them(world: World) {
+    world.create_users(1).await;
+    world.apply(|file| file["content_blocks"] = json!({ "greeting": "Hello", "other": "x" })).await;
+    for _ in 0..2 {
+        let mut order = world.order();
+        order.messages["webhook"]["body"] = json!("{{content_blocks.${greeting}}}");
+        world.send(&order).await;
+    }
+    let app = &world.installation.app;
+    let execute = async |sql: String| {
+        let sql = sqlx::AssertSqlSafe(sql);
+        on_pool!(&app.store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
+    };
+    let kept_after_sweep = async || -> i64 {
+        dispatch::sweep::sweep(app, &CancellationToken::new()).await.unwrap();
+        let sql = "SELECT count(*) FROM dispatch_blocks";
+        on_pool!(&app.store, pool => sqlx::query_scalar(sql).fetch_one(pool).await.unwrap())
+    };
+    assert_eq!(kept_after_sweep().await, 1);
+    // As if the sends had begun ten days ago.
+    let then = app.clock.now_ms() - 10 * 24 * 3_600_000;
+    execute(format!("UPDATE dispatches SET accepted_at = {then}")).await;
+    execute(format!("UPDATE dispatch_blocks SET used_at = {then}")).await;
+    assert_eq!(kept_after_sweep().await, 1);
+    execute(format!("UPDATE dispatches SET accepted_at = {then} + 2 * 24 * 3600000")).await;
+    assert_eq!(kept_after_sweep().await, 0);
     world.close().await;
 }
 

@@ -99,6 +99,7 @@ async fn a_cancellation_does_not_wait_for_messages(world: World) {
             locking.rollback().await.unwrap();
         }
     }
+    world.receiver.release();
     world.ends(&order, State::Cancelled).await;
     world.close().await;
 }

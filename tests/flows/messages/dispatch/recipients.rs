@@ -175,7 +175,8 @@ async fn only_emails_and_pushes_have_subscriptions(world: World) {
         for push in STATES {
             let token = json!([{ "app_id": APP, "token": format!("t{}", people.len()) }]);
             let mut user = json!({
-                "external_id": format!("{email:?} {push:?}"), "email": "ann@people.example",
+                "external_id": format!("{email:?} {push:?}"),
+                "email": format!("ann{}@people.example", people.len()),
                 "phone": format!("+4420000000{}", 10 + people.len()),
                 "push_tokens": token, "subscription_groups": groups,
             });

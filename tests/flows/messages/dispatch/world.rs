@@ -125,6 +125,7 @@ impl World {
     }
 
     pub async fn close(mut self) {
+        self.receiver.release();
         self.rest().await;
         self.installation.app.log.close().await;
     }
@@ -170,6 +171,7 @@ impl World {
             canvas_entry_properties: None,
             trigger_properties: None,
             accepted_at: self.installation.app.clock.now_ms(),
+            requested_by: None,
             request_id: "request-7".into(),
         }
     }

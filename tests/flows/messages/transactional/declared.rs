@@ -40,3 +40,20 @@ async fn emails_have_the_content_blocks_that_were_applied_last() {
     .await;
     scene.fleet.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_address_to_unsubscribe_works_in_emails() {
+    let scene = Scene::new(Backend::Embedded, []).await;
+    let file = workspace("acme", &scene.relay, &scene.receiver, &scene.secret)
+        .with("campaigns", campaigns("<p>[{{${set_user_to_unsubscribed_url}}}]</p>"));
+    let api = scene.fleet.apply(std::slice::from_ref(&file)).await.remove(0);
+    dispatch_id(&api.post(&path(RECEIPT), &to("ann", json!({}))).await, 201);
+    let text = scene.taken(1).await[0].text.replace("=\r\n", "");
+    let (_, after) = text.split_once("/email/unsubscribe/").expect(&text);
+    let (token, _) = after.split_once(']').expect(&text);
+    assert_ne!(token, "preview", "{text}");
+    let url = format!("{}/email/unsubscribe/{token}", scene.fleet.base());
+    let answer = reqwest::get(&url).await.expect("a response");
+    assert_eq!(answer.status(), 200, "{token}");
+    scene.fleet.close().await;
+}

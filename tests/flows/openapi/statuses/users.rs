@@ -17,8 +17,13 @@ pub async fn users_and_catalogs(world: &World, seen: &mut Seen) {
     let group = json!({ "subscription_group_id": GROUP, "subscription_state": "subscribed" });
     let (mut of_one_user, mut of_users) = (group.clone(), group);
     of_one_user["external_id"] = "x".into();
+    of_one_user["phone"] = "+15550177".into();
     of_users["external_ids"] = json!(["x"]);
+    of_users["phones"] = json!(["+15550177"]);
     let fields = json!([{ "name": "id", "type": "string" }]);
+    let suppressed = json!({
+        "emails": ["a@b"], "phones": ["+15550177"], "subscription_group_id": GROUP,
+    });
     for (path, body, status) in [
         ("/users/delete", json!({ "external_ids": ["x"] }), 201),
         ("/users/alias/new", json!({ "user_aliases": [alias] }), 201),
@@ -30,14 +35,20 @@ pub async fn users_and_catalogs(world: &World, seen: &mut Seen) {
         ("/subscription/status/set", of_one_user, 201),
         ("/v2/subscription/status/set", json!({ "subscription_groups": [of_users] }), 201),
         ("/email/status", json!({ "email": "a@b", "subscription_state": "subscribed" }), 201),
+        ("/suppressions/add", suppressed.clone(), 201),
+        ("/suppressions/lift", suppressed.clone(), 201),
         ("/catalogs", json!({ "catalogs": [{ "name": "made", "fields": fields }] }), 201),
     ] {
         once_and_again(world, seen, (Method::POST, path), &body, status).await;
     }
     let get = |path: &str| world.api.request(Method::GET, path);
     let state = format!("/subscription/status/get?subscription_group_id={GROUP}");
-    seen.see(get(&format!("{state}&external_id=x")), 200).await;
+    seen.see(get(&format!("{state}&external_id=x&phone=15550177")), 200).await;
+    seen.see(get(&format!("{state}&phone=x")), 400).await;
     seen.see(get(&state), 400).await;
+    seen.see(get("/suppressions/count"), 200).await;
+    seen.see(get("/suppressions/check?email=a@b"), 200).await;
+    seen.see(get("/suppressions/check"), 400).await;
     seen.see(get("/catalogs"), 200).await;
     for (method, item) in [
         (Method::POST, json!({ "id": "a", "City": "Oslo" })),

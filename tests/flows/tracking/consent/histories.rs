@@ -1,8 +1,8 @@
 //! Random histories of users, and a model of the decisions that hold after them.
 //!
-//! The model reads a history in the order of receipt. Where users become one, or get an address, a
-//! decision that was received before can be applied after that; then `unsubscribed` may hold
-//! although the model does not know of it. It must never be the other way round.
+//! The model reads a history in the order of receipt: users have their own decisions, and
+//! [addresses] have decisions of theirs. Where users become one, or get an address, a decision that
+//! was received before can be applied after that; then the model knows what may hold.
 //!
 //! Tracked objects wait in their partitions. [Lines of imports](imports) and [reports about
 //! devices](devices) are applied when they are received.
@@ -16,8 +16,11 @@ use std::collections::HashMap;
 
 use longshore::users::address::compared;
 use longshore::users::devices::InvalidToken;
+use longshore::users::suppressions::Key;
 use serde_json::{Value, json};
 use uuid::Uuid;
+
+use addresses::{Decisions, EMAIL, PHONE};
 
 use super::super::model::Random;
 
@@ -53,38 +56,30 @@ pub fn copies(user: Value, change: Value) -> [Value; 2] {
     [copy, second]
 }
 
-/// The last decision about a topic.
+/// A user's own last decision about a topic.
 #[derive(Clone, Copy, Debug, Default)]
 struct Decided {
     is_out: bool,
-    /// Whether it was ever unsubscribed.
+    at: i64,
+    /// Whether the user was ever unsubscribed.
     was_out: bool,
     /// Whether `unsubscribed` may hold, too.
     is_open: bool,
-    /// Whether another state may hold, too: an address has changed its user in one partition, and a
-    /// decision about it came from another one.
-    may_be_in: bool,
+    has_state: bool,
 }
 
 impl Decided {
-    fn decide(&mut self, is_out: bool) {
-        *self = Self { is_out, was_out: self.was_out || is_out, ..Self::default() };
+    fn decide(&mut self, is_out: bool, at: i64) {
+        let was_out = self.was_out || is_out;
+        *self = Self { is_out, at, was_out, is_open: false, has_state: true };
     }
 
-    /// The state of two users or a user and an address that become one.
-    fn meet(self, other: Self) -> Self {
+    /// The state of two users who become one.
+    fn meet(self, other: Self, at: i64) -> Self {
         let (is_out, was_out) = (self.is_out || other.is_out, self.was_out || other.was_out);
-        let may_be_in = self.may_be_in || other.may_be_in;
-        Self { is_out, was_out, is_open: !is_out && was_out, may_be_in }
+        let has_state = self.has_state || other.has_state;
+        Self { is_out, at, was_out, is_open: !is_out && was_out, has_state }
     }
-}
-
-/// The state of an address.
-#[derive(Clone, Copy, Debug, Default)]
-struct Address {
-    decided: Decided,
-    /// Whether the decision was that of one of its users, who may be behind.
-    is_of_user: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -94,29 +89,53 @@ struct Person {
     /// Including those of merged users.
     service_ids: Vec<Uuid>,
     own_id: Option<Uuid>,
-    email: Option<usize>,
-    /// All addresses that the user had.
-    emails: Vec<usize>,
+    /// The email address and the phone number.
+    has: [Option<usize>; 2],
+    /// All that the user had.
+    had: [Vec<usize>; 2],
+    /// When the user, who had decided before, got the present one.
+    got_at: [i64; 2],
     topics: [Decided; TOPICS],
     /// Whether a change of names waits, so that no other one should be requested.
     is_changing: bool,
     /// Whether the address is new, so that a partition may not know it yet.
-    has_new_email: bool,
-    /// The address that the gateway knows, while others wait in the log.
+    has_new: [bool; 2],
+    /// The email address that the gateway knows, while others wait in the log.
     known_email: Option<usize>,
-    /// Whether an address that is not known yet has got a decision of its own.
-    is_fragile: bool,
     /// Whether an address waits in the log.
-    has_waiting_email: bool,
+    has_waiting: bool,
+    /// Whether decisions wait in the log.
+    has_decided: bool,
+    /// The topics and times of the opt-outs that wait in the log.
+    waiting: Vec<(usize, i64)>,
+    /// Whether the user may have decided before getting the address, or after that.
+    is_loose: [bool; 2],
     /// Whether the user came back after an erasure that may not be applied yet.
     is_back: bool,
     is_gone: bool,
 }
 
+impl Person {
+    fn has_state(&self, kind: usize) -> bool {
+        let topics = if kind == EMAIL { &self.topics[..1] } else { &self.topics[2..] };
+        topics.iter().any(|topic| topic.has_state)
+    }
+
+    /// Whether partitions can take the user to have different addresses.
+    fn is_unsettled(&self, kind: usize) -> bool {
+        self.has_new[kind] || self.is_changing
+    }
+}
+
 struct History {
     name: String,
     persons: Vec<Person>,
-    addresses: [Address; 3],
+    /// Emails and phone numbers.
+    addresses: [[Decisions; 3]; 2],
+    /// Emails by which opt-outs of users wait in the log.
+    waiting_emails: Vec<usize>,
+    /// The key of the hashes in links.
+    key: Option<Key>,
     devices: [devices::Device; devices::COUNT],
     at: i64,
     /// When everything that was received before is applied.
@@ -139,7 +158,10 @@ impl Histories {
     }
 
     /// Notes the ids of the users.
-    pub fn know_ids(&mut self, documents: &[Value]) {
+    pub fn know_ids(&mut self, documents: &[Value], key: &Key) {
+        for history in &mut self.0 {
+            history.key = Some(key.clone());
+        }
         let mut by_name: HashMap<String, Uuid> = HashMap::new();
         for document in documents {
             let id = document["service_id"].as_str().unwrap().parse().unwrap();
@@ -158,12 +180,13 @@ impl Histories {
     pub fn go_on(&mut self, random: &mut Random) -> Vec<Request> {
         for history in &mut self.0 {
             for person in &mut history.persons {
-                (person.is_changing, person.has_new_email) = (false, false);
-                (person.known_email, person.is_fragile) = (person.email, false);
-                (person.is_back, person.has_waiting_email) = (false, false);
+                (person.is_changing, person.has_new) = (false, [false; 2]);
+                (person.known_email, person.has_decided) = (person.has[EMAIL], false);
+                (person.is_back, person.has_waiting) = (false, false);
+                person.waiting.clear();
             }
             history.know_devices();
-            history.addresses.iter_mut().for_each(|address| address.is_of_user = false);
+            history.waiting_emails.clear();
             for _ in 0..4 + random.below(7) {
                 history.step(random);
             }
@@ -191,12 +214,13 @@ impl Histories {
                 let user = by_id.get(name.as_str());
                 let user =
                     user.unwrap_or_else(|| panic!("seed {seed}: no {name}: {:#?}", history.told));
-                for (topic, decided) in person.topics.iter().enumerate() {
+                for topic in 0..TOPICS {
                     let is_out = is_out(user, topic);
+                    let (may_be_out, may_be_in) = history.may_be_out(person, topic);
                     assert!(
-                        is_out == decided.is_out
-                            || (if is_out { decided.is_open } else { decided.may_be_in }),
-                        "seed {seed}, topic {topic} of {name}, {decided:?}: {user}\n{:#?}",
+                        if is_out { may_be_out } else { may_be_in },
+                        "seed {seed}, topic {topic} of {name}, {person:?}: {user}\n{:?}\n{:#?}",
+                        history.addresses,
                         history.told,
                     );
                     checked += 1;
@@ -254,7 +278,9 @@ impl History {
         let mut history = Self {
             name: format!("{n}"),
             persons: Vec::new(),
-            addresses: [Address::default(); 3],
+            addresses: Default::default(),
+            waiting_emails: Vec::new(),
+            key: None,
             devices: Default::default(),
             at,
             known_at: at,
@@ -278,29 +304,31 @@ impl History {
             };
             history.persons.push(of);
             history.at += STEP;
-            let email = (random.below(3) > 0).then(|| random.below(3) as usize);
+            let has = [(); 2].map(|()| (random.below(3) > 0).then(|| random.below(3) as usize));
+            (0..2).for_each(|kind| history.take(person, kind, has[kind]));
             let topic = random.below(TOPICS as i64 + 1) as usize;
             let mut object = match topic {
                 TOPICS => json!({ "fields": {} }),
                 topic => {
                     let is_out = random.below(2) == 0;
                     let object = state(random, topic, is_out);
-                    if let Some(email) = email {
-                        history.take(person, email);
-                    }
                     history.decide(person, topic, is_out);
+                    if is_out {
+                        history.reach(person, topic, true);
+                    }
                     object
                 }
             };
-            if let Some(email) = email {
-                object["fields"]["email"] = history.email(email).into();
-                history.take(person, email);
+            for (kind, name) in ["email", "phone"].into_iter().enumerate() {
+                if let Some(address) = has[kind] {
+                    object["fields"][name] = history.address(kind, address).into();
+                }
             }
             object["user"] = user;
             history.push(&name, json!({ "attributes": object }));
         }
         // All are applied before anything else is received.
-        history.addresses.iter_mut().for_each(|address| address.is_of_user = false);
+        history.persons.iter_mut().for_each(|person| person.is_loose = [false; 2]);
         history
     }
 
@@ -312,6 +340,10 @@ impl History {
     fn email(&self, email: usize) -> String {
         let host = if self.is_respelled() { "xn--bcher-kva.example" } else { "bücher.example" };
         format!("{}-{email}@{host}", self.name)
+    }
+
+    fn phone(&self, phone: usize) -> String {
+        format!("+4420{:0>6}{phone}", self.name)
     }
 
     fn push(&mut self, key: &str, object: Value) {
@@ -328,26 +360,18 @@ impl History {
         self.push(key, json!({ "attributes": object }));
     }
 
-    /// A user's decision, with effect on the user's address.
+    /// A user's own decision.
     fn decide(&mut self, at: usize, topic: usize, is_out: bool) {
         let person = &mut self.persons[at];
-        person.topics[topic].decide(is_out);
-        if topic == 0
-            && let Some(email) = person.email
-        {
-            self.addresses[email].decided.decide(is_out);
-            self.addresses[email].is_of_user = true;
+        person.topics[topic].decide(is_out, self.at);
+        person.has_decided = true;
+        if is_out {
+            person.waiting.push((topic, self.at));
         }
-        // A partition that is behind may take the user to have another address.
-        if topic == 0 {
-            let emails = person.emails.clone();
-            self.reach_others(at, &emails, is_out);
-            let person = &self.persons[at];
-            for email in &emails {
-                let decided = &mut self.addresses[*email].decided;
-                decided.was_out |= is_out;
-                decided.may_be_in |= person.has_new_email && person.email != Some(*email);
-            }
+        if let Some(kind) = addresses::kind(topic)
+            && (kind == EMAIL || !person.topics[2..].iter().any(|of| of.is_out))
+        {
+            person.is_loose[kind] = person.is_unsettled(kind);
         }
     }
 
@@ -359,12 +383,15 @@ impl History {
         let other = alive[random.below(alive.len() as i64) as usize];
         let is_out = random.below(2) == 0;
         let topic = random.below(TOPICS as i64) as usize;
-        match random.below(17) {
+        match random.below(20) {
             0..4 => self.track(random, at, topic, is_out),
             4 => self.link(random, at),
-            5 => self.email_status(random, is_out),
+            5 => self.status(random, topic, is_out),
             6 => self.stop(at),
-            7 => self.change_email(random, at, is_out),
+            7 => self.change_address(random, at, EMAIL, is_out),
+            17 => self.change_address(random, at, PHONE, is_out),
+            18 => self.opt_out_by_email(random),
+            19 => self.status(random, 0, is_out),
             8 => self.merge(at, other),
             9 => self.identify(at, other),
             10 => self.rename(at),
@@ -392,6 +419,9 @@ impl History {
         let is_former = user.get("external_id").is_none() && person.is_changing;
         self.set(&key, user, object);
         self.decide(at, topic, is_out);
+        if is_out {
+            self.reach(at, topic, false);
+        }
         let decided = &mut self.persons[at].topics[topic];
         decided.is_open |= is_former && !is_out && decided.was_out;
     }
@@ -402,5 +432,6 @@ impl History {
         let object = json!({ "groups": { group(2): "unsubscribed" }, "update_only": true });
         self.set(&id, json!({ "external_id": id }), object);
         self.decide(at, 2, true);
+        self.reach(at, 2, false);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use longshore::users::devices;
+use longshore::users::{devices, suppressions};
 
 use super::histories::{self, Histories, Received, Request};
 use super::*;
@@ -36,7 +36,10 @@ async fn decisions_match_the_model(world: &mut World, rounds: u64, of_round: usi
         let mut random = Random::new(seed);
         let mut histories = Histories::new(&mut random, of_round, seed as i64 * DAY / 24);
         replay(world, &mut random, histories.start()).await;
-        histories.know_ids(&world.documents().await);
+        let mut tx = world.app.store.write().await.unwrap();
+        let key = suppressions::key(&mut tx, world.workspace.id).await.unwrap();
+        tx.commit().await.unwrap();
+        histories.know_ids(&world.documents().await, &key);
         for _ in 0..2 {
             let requests = histories.go_on(&mut random);
             replay(world, &mut random, requests).await;

@@ -19,6 +19,7 @@ use exports::{Format, destination};
 use gateway::ApiError;
 use gateway::workspaces::storage::{AZURE, S3, URL};
 use gateway::workspaces::{self, segments};
+use kit::lists;
 
 /// What the form offers.
 pub struct Choices {
@@ -379,7 +380,7 @@ fn estimated(page: &Page, estimate: &DryRun) -> Markup {
     html! {
         (parts::facts(&rows))
         @for warning in &estimate.warnings {
-            (parts::notice(Tone::Warning, "Warning", html! { p { bdi { (warning) } } }))
+            (parts::notice(Tone::Warning, "Warning", html! { p { bdi { (warning.to_line()) } } }))
         }
         p.muted.small { "Estimated " (page.time(page.now_ms())) ". Nothing was created." }
     }
@@ -399,19 +400,17 @@ fn users(users: &EstimatedUsers) -> Markup {
 fn terminal(page: &Page, values: &Values) -> Markup {
     let path = if values.is_control_group { CONTROL_GROUP_PATH } else { SEGMENT_PATH };
     let curl = post(page, path, &Value::Object(values.body()));
-    parts::terminal(&curl, &command(values).unwrap_or_default())
+    parts::terminal(&curl, &command(values))
 }
 
 const CONTROL_GROUP_PATH: &str = "/users/export/global_control_group";
 const SEGMENT_PATH: &str = "/users/export/segment";
 
-/// The command of the request; none if a field's name has a comma, which separates names there.
-fn command(values: &Values) -> Option<String> {
+/// The command of the request.
+fn command(values: &Values) -> String {
     let (body, names) = (values.body(), values.field_names());
-    if names.iter().any(|name| name.contains(',')) {
-        return None;
-    }
-    let mut command = shell::command("export run", &[("fields", &names.join(","))], &[]);
+    let names = lists::join(names.iter().map(|name| &**name));
+    let mut command = shell::command("export run", &[("fields", &names)], &[]);
     for (option, name) in [
         ("segment", SEGMENT),
         ("format", FORMAT),
@@ -428,7 +427,7 @@ fn command(values: &Values) -> Option<String> {
             _ => {}
         }
     }
-    Some(command)
+    command
 }
 
 #[cfg(test)]
@@ -446,13 +445,12 @@ mod tests {
         values.fields = BTreeSet::from(["email".to_owned()]);
         let text = command(&values);
         assert_eq!(
-            text.as_deref(),
-            Some(
-                "longshore export run --fields=email --segment=s --users-per-file=7 \
-                 --callback='https://a.example/$(rm -rf ~)'"
-            )
+            text,
+            "longshore export run --fields=email --segment=s --users-per-file=7 \
+             --callback='https://a.example/$(rm -rf ~)'"
         );
         values.more_fields = "custom_attributes.a,b".into();
-        assert_eq!(command(&values), None);
+        let names = r#"--fields='email,"custom_attributes.a,b"'"#;
+        assert!(command(&values).contains(names), "{}", command(&values));
     }
 }

@@ -108,6 +108,8 @@ pub const GROUPS: [Group; 9] = [
             allows("subscription.status.get", "Read the state of users in subscription groups"),
             allows("subscription.status.set", "Set the state of users in subscription groups"),
             allows("email.status", "Set the email subscription of users"),
+            allows("suppressions.list", "Count and check addresses that get no messages"),
+            allows("suppressions.edit", "Suppress addresses, and end their suppression"),
             allows("sms.invalid_phone_numbers.remove", "Remove numbers from the invalid ones"),
         ],
     },
@@ -232,7 +234,7 @@ mod tests {
                 &["segments.list", "segments.details", "segments.size", "segments.sample"][..],
                 "Segments (all)",
             ),
-            (&["email.status", "cafes.open"][..], "Subscriptions (1 of 4), cafes.open"),
+            (&["email.status", "cafes.open"][..], "Subscriptions (1 of 6), cafes.open"),
             (PERMISSIONS, "Every permission"),
         ] {
             assert_eq!(summary(&names(granted)), words);

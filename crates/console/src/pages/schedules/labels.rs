@@ -28,8 +28,7 @@ const NEAR_MS: i64 = 30 * 86_400_000;
 pub fn look(schedule: &Schedule) -> Look {
     match schedule.state {
         State::Pending => Look::new(Tone::Neutral, "clock", "Upcoming"),
-        // Of a local time, waves follow.
-        State::Sent if schedule.ended_at.is_none() => Look::running("Begun"),
+        State::Sending => Look::running("Sending"),
         State::Sent => Look::good("Sent"),
         State::Missed => Look::bad("Missed"),
         State::Cancelling => Look::new(Tone::Warning, "loader-circle", "Cancelling"),

@@ -190,7 +190,7 @@ fn notices(page: &Page, schedule: &Schedule) -> Markup {
                 p { (parts::runbook(labels::RUNBOOK)) }
             },
         ),
-        State::Pending | State::Sent => html! {},
+        State::Pending | State::Sending | State::Sent => html! {},
     }
 }
 

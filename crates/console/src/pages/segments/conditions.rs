@@ -1,25 +1,25 @@
 //! An audience as nested lists, for people to read.
 
-use std::error::Error;
+use std::fmt::Display;
 
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
-use serde_json::Value;
 
 use crate::page::Page;
 use console_frame::parts::{self, Tone};
+use kit::json::{Tree, TreeObject};
 use people::audience::{Audience, AudienceError, Comparison, Condition, Operand};
 
 /// The tree of a stored audience, or why it cannot be read.
 pub fn read(
     page: &Page,
-    stored: &Value,
-    read: fn(&Value) -> Result<Audience, AudienceError>,
+    stored: &Tree,
+    read: fn(&Tree) -> Result<Audience, AudienceError>,
 ) -> Markup {
     // Regular expressions are compiled.
     match page.app.cores.compute_here(|| read(stored)) {
         Ok(audience) => tree(&audience, &page.viewer.preferences.zone),
-        Err(error) => unreadable(&error, &stored.to_string()),
+        Err(error) => unreadable(&error, &stored.to_json()),
     }
 }
 
@@ -27,15 +27,15 @@ pub fn read(
 pub fn read_json(
     page: &Page,
     stored: &str,
-    audience: fn(&Value) -> Result<Audience, AudienceError>,
+    audience: fn(&Tree) -> Result<Audience, AudienceError>,
 ) -> Markup {
-    match page.app.cores.compute_here(|| serde_json::from_str(stored)) {
-        Ok(value) => read(page, &value, audience),
+    match page.app.cores.compute_here(|| Tree::parse(stored)) {
+        Ok(tree) => read(page, &tree, audience),
         Err(error) => unreadable(&error, stored),
     }
 }
 
-fn unreadable(error: &dyn Error, stored: &str) -> Markup {
+fn unreadable(error: &dyn Display, stored: &str) -> Markup {
     html! {
         (parts::notice(Tone::Bad, "The conditions cannot be read", html! {
             p { bdi { (parts::cut(&error.to_string())) } }
@@ -52,14 +52,14 @@ fn tree(audience: &Audience, zone: &TimeZone) -> Markup {
 
 /// The number of conditions in a stored audience. Does not read it, because that would compile its
 /// regular expressions.
-pub fn count(stored: &Value) -> String {
+pub fn count(stored: &Tree) -> String {
     parts::count_of(leaves(stored) as i64, "condition", "conditions")
 }
 
-fn leaves(stored: &Value) -> usize {
-    let mut fields = stored.as_object().into_iter().flatten();
+fn leaves(stored: &Tree) -> usize {
+    let mut fields = stored.as_object().into_iter().flat_map(TreeObject::iter);
     match fields.find(|(_, value)| !value.is_null()) {
-        Some((_, Value::Array(nodes))) => nodes.iter().map(leaves).sum(),
+        Some((_, Tree::Array(nodes))) => nodes.iter().map(leaves).sum(),
         Some(_) => 1,
         None => 0,
     }
@@ -168,13 +168,13 @@ fn words(comparison: Comparison) -> (&'static str, &'static str) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     /// The tree without its elements; each list is in brackets.
     fn text(audience: &Value) -> String {
-        let audience = Audience::read_segment(audience).unwrap();
+        let audience = Audience::read_segment(&audience.into()).unwrap();
         let html = tree(&audience, &TimeZone::UTC).into_string();
         let html = html.replace("<ul class=\"conditions\">", "[").replace("</ul>", "]");
         let html = html.replace("</li><li>", "; ");
@@ -262,7 +262,7 @@ mod tests {
             ),
         ] {
             assert_eq!(text(&audience), format!("[{expected}]"));
-            assert_eq!(count(&audience), "1 condition");
+            assert_eq!(count(&(&audience).into()), "1 condition");
         }
     }
 
@@ -276,8 +276,8 @@ mod tests {
         let inner = format!("All of:[{}; {}]", condition(2), condition(3));
         let expected = format!("[Any of:[{}; {inner}; {}]]", condition(1), condition(4));
         assert_eq!(text(&audience), expected);
-        assert_eq!(count(&audience), "4 conditions");
-        assert_eq!(count(&json!({})), "0 conditions");
+        assert_eq!(count(&(&audience).into()), "4 conditions");
+        assert_eq!(count(&Tree::Object(TreeObject::default())), "0 conditions");
     }
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
             "custom_attribute_name": "<script>", "comparison": "before",
             "value": "2026-11-21T23:30:00Z",
         } });
-        let audience = Audience::read(&audience).unwrap();
+        let audience = Audience::read(&(&audience).into()).unwrap();
         let zone = TimeZone::get("Europe/Berlin").unwrap();
         let html = tree(&audience, &zone).into_string();
         assert!(html.contains("2026-11-22 00:30:00 CET"), "{html}");

@@ -105,7 +105,7 @@ fn conditions_section(page: &Page, workspace: i32, segment: &Segment) -> Markup 
                 @if is_built_in(workspace, segment.id) {
                     p { "None: the segment has every user of the workspace." }
                 } @else {
-                    (conditions::read(page, &segment.audience, Audience::read_segment))
+                    (conditions::read(page, &(&segment.audience).into(), Audience::read_segment))
                 }
             }
         }

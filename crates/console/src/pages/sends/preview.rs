@@ -24,8 +24,9 @@ use gateway::workspaces::Budget;
 use kit::json::TreeObject;
 use people::users::find::FindError;
 use people::users::rows::{For, StoredUser, find_users};
-use people::users::search;
+use people::users::{search, suppressions};
 use runtime::audit::Change;
+use sending::user_messages;
 use store::Tx;
 
 /// The fields of the form.
@@ -123,7 +124,9 @@ pub async fn submit(page: Page, form: Form) -> Result<Response, PageError> {
             return respond(&page, &values, &errors, None).await;
         }
     };
-    let preview = preview_campaign(&page.app.messages, workspace, &campaign, &subject).await?;
+    let preview = preview_campaign(&page.app.messages, workspace, &campaign, &subject)
+        .await
+        .map_err(user_messages::api_error)?;
     let Some(preview) = preview else {
         record_search(&page, &[user.service_id]).await?;
         let text = "declares no messages".to_owned();
@@ -200,11 +203,12 @@ async fn check(
         return Ok(Err(Rejected { errors, found }));
     };
     let [api_trigger_properties, event_properties, canvas_entry_properties] = properties;
+    let recipient = suppressions::recipient(tx, workspace, &user).await?;
     let subject = Subject {
         api_trigger_properties,
         event_properties,
         canvas_entry_properties,
-        ..Subject::from_user(&user)?
+        ..Subject::from_recipient(recipient)
     };
     Ok(Ok(Checked { campaign, user, subject }))
 }

@@ -136,7 +136,7 @@ fn content(page: &Page, listed: &Listed) -> Markup {
     html! {
         (head(page, id, Some((user, Tab::Messages)), html! {}))
         (filter(page, listed))
-        @if let Some(reasons) = &listed.why_not { (why_not(reasons)) }
+        @if let Some(reasons) = &listed.why_not { (why_not(page, reasons)) }
         section.panel aria-label="Messages" {
             @if listed.messages.is_empty() {
                 (parts::empty(
@@ -183,7 +183,7 @@ fn filter(page: &Page, listed: &Listed) -> Markup {
     }
 }
 
-fn why_not(reasons: &[Explanation]) -> Markup {
+fn why_not(page: &Page, reasons: &[Explanation]) -> Markup {
     html! {
         section.panel aria-label="Why not" {
             div.panel-head {
@@ -195,10 +195,14 @@ fn why_not(reasons: &[Explanation]) -> Markup {
                     p { "Nothing excludes the user: there is a message by each channel, or there will be." }
                 } @else {
                     dl.facts {
-                        @for Explanation { why, channel } in reasons {
+                        @for Explanation { why, channel, due_at } in reasons {
                             div {
                                 dt { "No message by " (channel.map_or("any channel", Channel::name)) }
-                                dd { (why.in_words()) ". " code.muted { (why.name()) } }
+                                dd {
+                                    (why.in_words())
+                                    @if let Some(due_at) = due_at { ": " (page.time(*due_at)) }
+                                    ". " code.muted { (why.name()) }
+                                }
                             }
                         }
                     }

@@ -14,6 +14,7 @@ use people::users::consent::{Consent, Topic, UNSUBSCRIBED};
 use people::users::profile::{Field, Profile};
 use people::users::rows::StoredUser;
 use people::users::service_id;
+use people::users::suppressions::AddressState;
 
 /// Identifiers, apps, devices and groups of each kind that a page lists.
 const MAX_LISTED: usize = 20;
@@ -47,6 +48,8 @@ const ABOUT: [(&str, Field); 17] = [
 pub(super) struct Shown {
     pub user: StoredUser,
     pub control_group: Option<ControlGroup>,
+    /// What is known about the user's addresses.
+    pub address: Option<AddressState>,
 }
 
 /// Who the user is, and which messages the user gets.
@@ -108,7 +111,9 @@ fn section(title: &str, content: &Markup) -> Markup {
 /// The state of each channel. Without a decision, emails and push messages are sent; SMS and
 /// WhatsApp messages need a group.
 fn consent(page: &Page, shown: &Shown, profile: &Profile) -> Markup {
-    let consent = Consent::read(profile);
+    let mut consent = Consent::read(profile);
+    shown.address.iter().for_each(|address| address.apply_to(&mut consent));
+    let is_stopped = shown.address.as_ref().is_some_and(|address| address.stopped().is_some());
     let decided = |topic| consent.states().find(|(found, ..)| *found == topic);
     let groups: Vec<_> =
         consent.states().filter(|(topic, ..)| matches!(topic, Topic::Group(_))).collect();
@@ -128,6 +133,15 @@ fn consent(page: &Page, shown: &Shown, profile: &Profile) -> Markup {
                                         "subscribed" div.muted.small { "Not decided: the default" }
                                     }
                                 }
+                            }
+                        }
+                    }
+                    @if is_stopped {
+                        div {
+                            dt { "Email address" }
+                            dd {
+                                (parts::badge(Tone::Bad, "ban", "suppressed"))
+                                div.muted.small { "A recipient complained" }
                             }
                         }
                     }

@@ -24,6 +24,7 @@ use people::users::activity::{Activity, ActivityError};
 use people::users::activity_rows;
 use people::users::profile::Profile;
 use people::users::rows::For;
+use people::users::suppressions::AddressStates;
 
 /// Which activity a page has.
 #[derive(Debug, Default, Deserialize)]
@@ -53,9 +54,12 @@ pub async fn show(
     };
     let body = activity_rows::find_activity(&mut tx, workspace, id).await?;
     let control_group = workspaces::control_group(&mut tx, workspace).await?;
+    let documents = [(id, user.doc.as_str())].into_iter();
+    let addresses = AddressStates::look_up(&mut tx, workspace, documents).await?;
     tx.commit().await?;
     record_view(&page, id, "record").await?;
-    let shown = Shown { user, control_group };
+    let address = addresses.of_user(id).cloned();
+    let shown = Shown { user, control_group, address };
     let activity = body.as_deref().map_or_else(|| Ok(Activity::default()), Activity::decode);
     Ok(page.html(&format!("User {id}"), content(&page, &shown, &activity, after)))
 }

@@ -34,7 +34,7 @@ providers:
     ];
     assert_eq!(declared.frequency_capping, capping);
     assert_eq!(declared.segments[0].name, "VIP");
-    assert!(Audience::read_segment(&declared.segments[0].audience).is_ok());
+    assert!(Audience::read_segment(&(&declared.segments[0].audience).into()).is_ok());
     let [group] = declared.subscription_groups.as_slice() else { panic!("one group") };
     assert_eq!((group.channel, group.from.as_str()), (Channel::Sms, "+15550100"));
     let channels = declared.channels();

@@ -9,14 +9,16 @@ use lettre::message::{Mailbox, Mailboxes, Message, MultiPart};
 use serde_json::{Map, Value};
 
 use super::conversation::{Content, OutgoingEmail};
-use super::{header, message_id, plain};
+use super::{header, message_id};
 use crate::app::App;
 use crate::channels::MAX_HEADERS;
 use crate::unsubscribe_token;
 use crate::{Outcome, Outgoing};
 use gateway::workspaces::settings::Email;
+use kit::html::html_to_text;
 use kit::words::about_field;
 use people::users::address::ascii_host;
+use people::users::profile::check;
 
 /// Headers that customers cannot set, and the beginnings of the names of others.
 const RESERVED: [&str; 13] = [
@@ -68,9 +70,7 @@ fn write(
     settings: &Email,
     object: &Map<String, Value>,
 ) -> Result<OutgoingEmail, Outcome> {
-    let no_address = || Outcome::Unreachable("the user has no usable email address".into());
-    let to = message.recipient.email().ok_or_else(no_address)?;
-    let to = mailbox(to).map_err(|_| no_address())?;
+    let to = recipient(message).map_err(Outcome::Unreachable)?;
     let from = text(object, "from")?.or(settings.from.as_deref());
     let from = from.ok_or_else(|| Outcome::Failed("the sender is empty: set from".into()))?;
     let from = mailbox(from).map_err(|why| Outcome::Failed(about_field("from", why)))?;
@@ -107,7 +107,12 @@ fn write(
         builder = builder.raw_header(header::custom(name, &extras));
     }
     if !message.is_transactional {
-        let url = unsubscribe_token::url(app, message.workspace_id, message.id.service_id);
+        let recipient = unsubscribe_token::Recipient {
+            workspace: message.workspace_id,
+            user: message.id.service_id,
+            address: message.address,
+        };
+        let url = unsubscribe_token::url(app, &recipient);
         for (name, value) in [
             ("List-Unsubscribe", format!("<{url}>")),
             ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click".into()),
@@ -118,7 +123,7 @@ fn write(
     }
     let text = match text(object, "plaintext_body")? {
         Some(text) => text.to_owned(),
-        None => plain::html_to_text(body),
+        None => html_to_text(body),
     };
     let html = with_preheader(body, self::text(object, "preheader")?);
     let written = builder
@@ -132,6 +137,19 @@ fn write(
         copies: copies.into_iter().map(|copy| copy.email).collect(),
         content: Content::new(&written),
     })
+}
+
+/// The user's mailbox; the error is why there is none.
+pub fn recipient(message: &Outgoing<'_>) -> Result<Mailbox, String> {
+    let no_address = || "the user has no usable email address".to_owned();
+    let email = message.recipient.email().ok_or_else(no_address)?;
+    if let Some(c) = email.chars().find(|c| check::is_invisible(*c)) {
+        let code = u32::from(c);
+        return Err(format!(
+            "the user's email address contains the invisible character U+{code:04X}"
+        ));
+    }
+    user_mailbox(email).ok_or_else(no_address)
 }
 
 /// A string field; none if it is absent, null or blank.
@@ -163,6 +181,16 @@ pub(super) fn mailbox(text: &str) -> Result<Mailbox, &'static str> {
     let mut mailbox: Mailbox = text.parse().map_err(|_| EXPECTED)?;
     mailbox.email = in_ascii(mailbox.email);
     Ok(mailbox)
+}
+
+/// The address of a user. Its letters may be decomposed, which [`mailbox`] does not read.
+fn user_mailbox(email: &str) -> Option<Mailbox> {
+    if let Ok(mailbox) = mailbox(email) {
+        return Some(mailbox);
+    }
+    let (local, domain) = email.trim().rsplit_once('@')?;
+    let address = Address::new(local, ascii_host(domain)?).ok()?;
+    Some(Mailbox::new(None, address))
 }
 
 /// The address with its domain in the ASCII form of DNS.

@@ -35,9 +35,9 @@ fn states_without_times_count_as_decided_first() {
     let mut stored = profile(r#"{"email_subscribe":"unsubscribed","push_subscribe":"opted_in"}"#);
     let mut consent = Consent::read(&stored);
     consent.decide(Topic::Email, Some("subscribed"), 1);
-    consent.decide(Topic::Push, None, 1);
+    consent.decide(Topic::Push, Some(UNSUBSCRIBED), 1);
     consent.write(&mut stored);
-    let expected = r#"{"email_subscribe":"subscribed","decision_times":{"email":1,"push":1}}"#;
+    let expected = r#"{"email_subscribe":"subscribed","push_subscribe":"unsubscribed","decision_times":{"email":1,"unsubscribed":{"push":1}}}"#;
     assert_eq!(stored.to_document(), expected);
     assert_eq!(Consent::read(&stored), consent);
 }
@@ -72,18 +72,19 @@ fn a_list_of_groups_does_not_end_the_opt_outs_from_other_groups() {
     let (out, other) = (group("out", UNSUBSCRIBED), group("in", "subscribed"));
     let mut stored = profile(&format!(r#"{{"subscription_groups":[{out},{other}]}}"#));
     let new = list(&[group("new", "subscribed")]);
-    for (at, value) in [(5, Some(new.as_str())), (6, None)] {
+    for (at, value) in [(5, Some(new.as_str())), (6, None), (7, Some("null")), (8, Some("[]"))] {
         let mut consent = Consent::read(&stored);
         consent.decide_field(Field::SubscriptionGroups, value, at);
         consent.write(&mut stored);
         let states = ["out", "in", "new"].map(|id| consent.state(Topic::Group(id)));
-        assert_eq!(states, [Some(UNSUBSCRIBED), None, value.map(|_| "subscribed")]);
+        assert_eq!(states, [Some(UNSUBSCRIBED), None, Some("subscribed")], "{value:?}");
         consent = Consent::read(&stored);
         // Nor does the list end an opt-out that was received before it and is applied later.
         consent.decide(Topic::Group("in"), Some(UNSUBSCRIBED), 4);
         assert_eq!(consent.state(Topic::Group("in")), Some(UNSUBSCRIBED));
     }
-    assert_eq!(stored.get(Field::SubscriptionGroups), Some(list(&[out]).as_str()));
+    let both = list(&[out, group("new", "subscribed")]);
+    assert_eq!(stored.get(Field::SubscriptionGroups), Some(both.as_str()));
 }
 
 #[test]
@@ -176,6 +177,45 @@ proptest! {
     }
 }
 
+/// A field with states, and a value of it that has none.
+fn any_empty_state() -> impl Strategy<Value = (Field, Option<&'static str>)> {
+    let fields = [Field::EmailSubscribe, Field::PushSubscribe, Field::SubscriptionGroups];
+    let values = [None, Some("null"), Some("\"\""), Some("[]"), Some("\"no\""), Some("5")];
+    (prop::sample::select(fields.to_vec()), prop::sample::select(values.to_vec()))
+}
+
+proptest! {
+    /// Whatever was decided before and after, values without a state change nothing.
+    #[test]
+    fn values_without_a_state_change_no_state(
+        history in prop::collection::vec(
+            (0..3_usize, prop::sample::select(vec!["opted_in", "subscribed", UNSUBSCRIBED]), 0..9_i64),
+            0..9,
+        ),
+        empty in prop::collection::vec((any_empty_state(), 0..20_i64), 1..9),
+    ) {
+        let decide = |consent: &mut Consent, (topic, state, at): (usize, &str, i64)| {
+            let topic = [Topic::Email, Topic::Push, Topic::Group("g")][topic];
+            consent.decide(topic, Some(state), at);
+        };
+        let (mut with, mut without) = (Consent::default(), Consent::default());
+        let mut empty = empty.into_iter();
+        for decision in history {
+            decide(&mut with, decision);
+            decide(&mut without, decision);
+            if let Some(((field, value), at)) = empty.next() {
+                with.decide_field(field, value, at);
+                with.decide(Topic::Group("g"), None, at);
+                with.decide(Topic::Email, Some(""), at);
+            }
+        }
+        for ((field, value), at) in empty {
+            with.decide_field(field, value, at);
+        }
+        prop_assert_eq!(with, without);
+    }
+}
+
 fn met(kept: &[(&str, i64)], gone: &[(&str, i64)], at: i64) -> Consent {
     let mut kept = decided(kept);
     kept.meet(&decided(gone), at, false);
@@ -210,24 +250,44 @@ fn an_opt_out_holds_where_two_states_meet() {
 }
 
 #[test]
-fn an_unsubscribed_address_stays_unsubscribed_when_another_user_gets_it() {
-    for (own, unsubscribed_at, is_decided, state) in [
-        (&[][..], Some(3), false, Some(UNSUBSCRIBED)),
-        (&[("subscribed", 7)], Some(3), false, Some(UNSUBSCRIBED)),
-        (&[("subscribed", 7)], None, false, Some("subscribed")),
-        (&[], None, false, None),
-        // With the address, and after it.
-        (&[("subscribed", 10)], Some(3), true, Some("subscribed")),
-        (&[("subscribed", 11)], Some(3), false, Some("subscribed")),
-        // With another address, in the same request.
-        (&[("subscribed", 10)], Some(3), false, Some(UNSUBSCRIBED)),
-        // The address was unsubscribed after the user got it.
-        (&[("subscribed", 10)], Some(12), true, Some(UNSUBSCRIBED)),
+fn the_last_decision_about_an_address_holds_for_each_user_who_has_it() {
+    // The user's own decisions, when the user got the address, the decision about the address.
+    for (own, got_at, (address, at), state) in [
+        (&[][..], 0, (UNSUBSCRIBED, 3), UNSUBSCRIBED),
+        (&[("subscribed", 2)], 0, (UNSUBSCRIBED, 3), UNSUBSCRIBED),
+        // A user's own opt-in does not end the address's opt-out, whenever it is made.
+        (&[("opted_in", 7)], 0, (UNSUBSCRIBED, 3), UNSUBSCRIBED),
+        (&[("opted_in", 2)], 5, (UNSUBSCRIBED, 3), UNSUBSCRIBED),
+        // The end of the address's opt-out is also the end of the own ones before it.
+        (&[(UNSUBSCRIBED, 3)], 0, ("opted_in", 5), "opted_in"),
+        (&[(UNSUBSCRIBED, 7)], 0, ("opted_in", 5), UNSUBSCRIBED),
+        (&[(UNSUBSCRIBED, 5)], 0, ("opted_in", 5), UNSUBSCRIBED),
+        (&[("subscribed", 3)], 0, ("opted_in", 5), "opted_in"),
+        (&[("subscribed", 7)], 0, ("opted_in", 5), "subscribed"),
+        // The user, who had opted out, got the address after it was opted in.
+        (&[(UNSUBSCRIBED, 3)], 6, ("opted_in", 5), UNSUBSCRIBED),
     ] {
         let mut consent = decided(own);
-        consent.meet_address(unsubscribed_at, 10, is_decided);
-        assert_eq!(consent.state(Topic::Email), state, "{own:?} {unsubscribed_at:?}");
+        if got_at > 0 {
+            consent.changed_email(got_at);
+        }
+        let mut stored = profile("{}");
+        consent.write(&mut stored);
+        let mut consent = Consent::read(&stored);
+        consent.apply_address(Topic::Email, address, at);
+        assert_eq!(consent.state(Topic::Email), Some(state), "{own:?} {got_at} {address} {at}");
     }
+}
+
+#[test]
+fn a_decision_about_a_number_holds_in_its_group_alone() {
+    let mut consent = Consent::default();
+    consent.decide(Topic::Group("g"), Some("subscribed"), 1);
+    consent.decide(Topic::Group("h"), Some("subscribed"), 1);
+    consent.apply_address(Topic::Group("g"), UNSUBSCRIBED, 2);
+    consent.apply_address(Topic::Group("i"), "subscribed", 2);
+    let states = ["g", "h", "i"].map(|id| consent.state(Topic::Group(id)));
+    assert_eq!(states, [Some(UNSUBSCRIBED), Some("subscribed"), Some("subscribed")]);
 }
 
 #[test]

@@ -14,11 +14,11 @@ pub fn part(mut profile: Profile) -> Profile {
     profile
 }
 
-/// An email address that a user gets.
-#[derive(Clone, Copy, Debug)]
-pub struct NewAddress {
-    /// When it was unsubscribed, if it is.
-    pub unsubscribed_at: Option<i64>,
+/// Which addresses a record changes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AddressChanges {
+    pub email: bool,
+    pub phone: bool,
 }
 
 /// The part of a profile that the next record does not replace.
@@ -27,16 +27,19 @@ pub struct Kept {
     pub profile: Profile,
     /// States that stay `unsubscribed` although the record has another one.
     pub overruled: u64,
-    /// When the user unsubscribed from emails, if that is the state.
-    pub unsubscribed_at: Option<i64>,
+    /// The decisions in the profile.
+    pub consent: Consent,
 }
 
 /// The stored part after a record that is imported at a time.
-pub fn after(stored: &Profile, record: &Profile, address: Option<NewAddress>, at: i64) -> Kept {
+pub fn after(stored: &Profile, record: &Profile, changes: AddressChanges, at: i64) -> Kept {
     let mut profile = stored.clone();
     let mut consent = Consent::read(stored);
-    if let Some(NewAddress { unsubscribed_at }) = address {
-        consent.meet_address(unsubscribed_at, at, false);
+    if changes.email {
+        consent.changed_email(at);
+    }
+    if changes.phone {
+        consent.changed_phone(at);
     }
     let overruled = consent.import(record, at);
     consent.write(&mut profile);
@@ -49,7 +52,7 @@ pub fn after(stored: &Profile, record: &Profile, address: Option<NewAddress>, at
         };
         profile.set_json(field, value);
     }
-    Kept { profile, overruled, unsubscribed_at: consent.unsubscribed_at() }
+    Kept { profile, overruled, consent }
 }
 
 #[cfg(test)]
@@ -70,13 +73,13 @@ mod tests {
             kept.to_document(),
             r#"{"email_subscribe":"unsubscribed","push_tokens":[{"app_id":"a","token":"t"}],"current_location":{"longitude":1,"latitude":2},"newer":1}"#
         );
-        let same = after(&kept, &profile(r#"{"first_name":"Bea"}"#), None, 5);
+        let same = after(&kept, &profile(r#"{"first_name":"Bea"}"#), AddressChanges::default(), 5);
         assert_eq!((&same.profile, same.overruled), (&kept, 0));
         let record = profile(
             r#"{"push_tokens":[{"app_id":"a","token":"u"},{"app_id":"A","token":"t","device_id":"d"}],"current_location":{"longitude":3,"latitude":4}}"#,
         );
         assert_eq!(
-            after(&kept, &record, None, 5).profile.to_document(),
+            after(&kept, &record, AddressChanges::default(), 5).profile.to_document(),
             r#"{"email_subscribe":"unsubscribed","push_tokens":[{"app_id":"a","token":"u"},{"app_id":"A","token":"t","device_id":"d"}],"current_location":{"longitude":3,"latitude":4},"newer":1}"#
         );
     }
@@ -98,7 +101,12 @@ mod tests {
             ("unsubscribed", "unsubscribed", "unsubscribed", 0),
             ("subscribed", "unsubscribed", "unsubscribed", 0),
         ] {
-            let both = after(&states(stored, stored), &states(record, record), None, 5);
+            let both = after(
+                &states(stored, stored),
+                &states(record, record),
+                AddressChanges::default(),
+                5,
+            );
             assert_eq!(both.overruled, overruled, "{stored} {record}");
             let email = both.profile.text(Field::EmailSubscribe);
             assert_eq!(email.as_deref(), Some(after_both));
@@ -106,19 +114,6 @@ mod tests {
             assert!(groups.contains(&group("g", after_both)), "{groups}");
             assert!(groups.contains(&group(stored, "subscribed")), "{groups}");
             assert!(groups.contains(&group(record, "subscribed")), "{groups}");
-        }
-        // The state of an address that the user gets counts as one of the user.
-        let line = profile(r#"{"email":"a@b","email_subscribe":"subscribed"}"#);
-        for (unsubscribed_at, state, overruled) in
-            [(Some(3), "unsubscribed", 1), (None, "subscribed", 0)]
-        {
-            let address = Some(NewAddress { unsubscribed_at });
-            let kept = after(&Profile::default(), &line, address, 5);
-            assert_eq!(kept.profile.text(Field::EmailSubscribe).as_deref(), Some(state));
-            assert_eq!(
-                (kept.overruled, kept.unsubscribed_at.is_some()),
-                (overruled, overruled > 0)
-            );
         }
     }
 }

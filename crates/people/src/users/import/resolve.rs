@@ -21,18 +21,22 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use jiff::civil::Date;
 use uuid::Uuid;
 
-use super::kept::{self, Kept, NewAddress};
+use super::kept::{self, AddressChanges, Kept};
 use super::overlap::Identities;
 use super::{ImportError, MAX_REMOVED, new_rows, removed};
 use crate::users::activity::Activity;
 use crate::users::address::compared;
+use crate::users::consent::{self, Consent};
 use crate::users::erased_rows::Name;
 use crate::users::profile::{Alias, Field, MAX_BYTES, MergedProfile, Profile, check};
 use crate::users::record::{Record, RecordError};
 use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
 use crate::users::service_id::{self, Generator};
+use crate::users::suppressions::{
+    self, Address, AddressState, AddressStates, Contact, NewDecision,
+};
 use crate::users::tokens::{self, Registered, Registrations, Token, TokenKey};
-use crate::users::{devices, email_owners, large_rows, merged_rows, name_locks, optout_rows};
+use crate::users::{devices, email_owners, large_rows, merged_rows, name_locks};
 use kit::clock::format_time;
 use store::{StoreError, Tx};
 
@@ -48,13 +52,14 @@ struct ImportedUser<'r> {
     /// Former external ids that still identify the user.
     deprecated_ids: Vec<String>,
     email: Option<String>,
+    phone: Option<String>,
     /// The values of these fields, as JSON.
     created_at: String,
     time_zone: Option<String>,
     /// The part of the profile that a record does not replace.
     kept: Profile,
-    /// When the user unsubscribed from emails, if a record was applied to an unsubscribed user.
-    unsubscribed_at: Option<i64>,
+    /// The opt-outs of the record that was applied last.
+    opt_outs: Vec<NewDecision<'static>>,
     /// When it was written: in milliseconds since the epoch, then by order within the batch.
     written: (i64, usize),
     change: Option<Change<'r>>,
@@ -74,6 +79,9 @@ pub struct Applied {
     pub is_overruled: bool,
 }
 
+/// The email and the phone number of a record.
+type RecordAddress<'r> = (Option<Cow<'r, str>>, Option<Cow<'r, str>>);
+
 /// The users of a batch of records.
 #[derive(Default)]
 pub struct ImportedUsers<'r> {
@@ -87,12 +95,20 @@ pub struct ImportedUsers<'r> {
     tokens: Registrations,
     /// The users into which users of records were merged.
     merged: HashMap<Uuid, Uuid>,
-    /// When addresses of records were unsubscribed, for those that are, by the address as it is
-    /// compared.
-    opt_outs: HashMap<String, i64>,
-    /// Those that were unsubscribed before the batch.
-    stored_opt_outs: HashSet<String>,
+    /// What was known before about the addresses of records that set a state, by the address.
+    address_states: HashMap<RecordAddress<'r>, AddressState>,
+    /// The opt-outs of the records before, by the address.
+    opt_outs: HashMap<String, Vec<NewDecision<'static>>>,
     applied: usize,
+}
+
+/// How an address is compared.
+fn address_key(address: &Address<'_>) -> Option<String> {
+    match address {
+        Address::Email(email) => Some(compared(email).into_owned()),
+        Address::Phone(phone) => Some(phone.to_string()),
+        Address::Hashed(_) => None,
+    }
 }
 
 impl<'r> ImportedUsers<'r> {
@@ -148,18 +164,14 @@ impl<'r> ImportedUsers<'r> {
             _ => Registrations::lock(tx, workspace, &token_keys).await?,
         };
         ids.extend(tokens.owners());
-        let addresses: Vec<&str> = records.iter().filter_map(|r| r.email.as_deref()).collect();
-        let opt_outs = optout_rows::find(tx, workspace, &addresses).await?;
-
-        let stored_opt_outs = opt_outs.keys().cloned().collect();
+        let address_states = address_states(tx, workspace, records).await?;
         let mut imported = Self {
             imported: Vec::with_capacity(records.len()),
             by_id: HashMap::with_capacity(records.len()),
             by_external_id: HashMap::with_capacity(external_ids.len()),
             by_email,
             tokens,
-            opt_outs,
-            stored_opt_outs,
+            address_states,
             ..Self::default()
         };
         for user in rows::find_users(tx, workspace, &ids, purpose).await? {
@@ -212,11 +224,12 @@ impl<'r> ImportedUsers<'r> {
             aliases,
             deprecated_ids: profile.deprecated_external_ids(),
             email: user.email.clone(),
+            phone: profile.text(Field::Phone),
             created_at: created_at
                 .unwrap_or_else(|| time_json(service_id::millis(&user.service_id))),
             time_zone,
             kept: kept::part(profile),
-            unsubscribed_at: None,
+            opt_outs: Vec::new(),
             written: (user.attributes_at, 0),
             stored: Some(user),
             change: None,
@@ -259,11 +272,12 @@ impl<'r> ImportedUsers<'r> {
         if doc.len() > MAX_BYTES {
             return Err(RecordError::TooLarge.to_string());
         }
-        if let (Some(email), Some(at)) = (user.address(), user.unsubscribed_at) {
-            let last = self.opt_outs.entry(email.into_owned()).or_insert(at);
-            *last = at.max(*last);
-        }
         self.applied += 1;
+        for opt_out in &user.opt_outs {
+            if let Some(key) = address_key(&opt_out.address) {
+                self.opt_outs.entry(key).or_default().push(opt_out.clone());
+            }
+        }
         let change = Change { doc, activity: Some(&record.activity) };
         let user = ImportedUser { written: (now_ms, self.applied), change: Some(change), ..user };
         match found {
@@ -288,15 +302,33 @@ impl<'r> ImportedUsers<'r> {
     ) -> (ImportedUser<'r>, String, bool) {
         let nothing = Profile::default();
         let stored = before.map_or(&nothing, |before| &before.kept);
-        let is_new = before.is_none_or(|before| before.address() != record.address());
-        let address = record
-            .address()
-            .filter(|_| is_new)
-            .map(|email| NewAddress { unsubscribed_at: self.opt_outs.get(&*email).copied() });
-        // A user who is created with the address has no other state that it could meet.
-        let address = address.filter(|new| before.is_some() || new.unsubscribed_at.is_some());
-        let Kept { profile: mut kept, overruled, unsubscribed_at } =
-            kept::after(stored, &record.profile, address, decided_at);
+        let phone = record.profile.text(Field::Phone);
+        // A user who is created with an address has made no decision before.
+        let changes = before.map(|before| AddressChanges {
+            email: before.address() != record.address(),
+            phone: before.phone != phone,
+        });
+        let Kept { profile: mut kept, mut overruled, mut consent } =
+            kept::after(stored, &record.profile, changes.unwrap_or_default(), decided_at);
+        let contact = Contact::of(&record.profile);
+        // What the record says alone: an opt-out reaches the address even if the user decided
+        // otherwise later.
+        let mut own = Consent::default();
+        own.import(&record.profile, decided_at);
+        let opt_outs = suppressions::opt_outs(&own, &contact);
+        let before_addresses = consent.opt_outs();
+        let email = contact.email.as_deref().map(|email| compared(email).into_owned());
+        let keys: Vec<String> =
+            email.into_iter().chain(contact.phone.as_deref().map(str::to_owned)).collect();
+        if let Some(state) = self.address_states.get(&(contact.email, contact.phone)) {
+            state.apply_to(&mut consent);
+        }
+        if record.profile.fields().any(|(field, _)| consent::is_state(field)) {
+            for opt_out in keys.iter().filter_map(|key| self.opt_outs.get(key)).flatten() {
+                consent.apply_address(opt_out.topic(), &opt_out.state, opt_out.at);
+            }
+        }
+        overruled += consent.opt_outs().saturating_sub(before_addresses);
         let time_zone = record.profile.get(Field::TimeZone).map(str::to_owned);
         if before.is_some_and(|before| before.time_zone != time_zone) {
             kept.set_time_zone_changed_at(decided_at);
@@ -339,10 +371,11 @@ impl<'r> ImportedUsers<'r> {
             aliases,
             deprecated_ids,
             email: record.email.clone(),
+            phone,
             created_at,
             time_zone,
             kept,
-            unsubscribed_at,
+            opt_outs,
             written: (0, 0),
             change: None,
         };
@@ -388,6 +421,8 @@ impl<'r> ImportedUsers<'r> {
             self.by_external_id.remove(&old);
         }
         let user = &mut self.imported[index];
+        // Those of addresses that the user no longer has, too.
+        user.opt_outs.extend(before.opt_outs);
         user.stored = before.stored;
         user.stored_aliases = before.stored_aliases;
         if has_new_address {
@@ -468,6 +503,26 @@ async fn lock_emails(tx: &mut Tx, workspace: i32, emails: &[&str]) -> Result<(),
     let names: Vec<(Name, Cow<'_, str>)> =
         emails.iter().map(|email| (Name::Email, Cow::Borrowed(*email))).collect();
     name_locks::lock(tx, workspace, &names).await
+}
+
+/// What is known about the addresses of records that set a state.
+async fn address_states<'r>(
+    tx: &mut Tx,
+    workspace: i32,
+    records: &'r [Record],
+) -> Result<HashMap<RecordAddress<'r>, AddressState>, StoreError> {
+    let sets_state =
+        |record: &&Record| record.profile.fields().any(|(field, _)| consent::is_state(field));
+    let records: Vec<&Record> = records.iter().filter(sets_state).collect();
+    let id = |index: usize| Uuid::from_u128(index as u128);
+    let contacts = records.iter().enumerate();
+    let contacts: Vec<(Uuid, Contact<'_>)> =
+        contacts.map(|(index, record)| (id(index), Contact::of(&record.profile))).collect();
+    let states = AddressStates::of_contacts(tx, workspace, &contacts).await?;
+    let known = contacts.into_iter().filter_map(|(id, Contact { email, phone })| {
+        Some(((email, phone), states.of_user(id)?.clone()))
+    });
+    Ok(known.collect())
 }
 
 /// Whether only an email identifies the user.

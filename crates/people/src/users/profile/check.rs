@@ -78,7 +78,7 @@ fn plain(field: Field, text: &str) -> Result<(), String> {
     let check = |is_valid: bool, error: &str| if is_valid { Ok(()) } else { Err(error.to_owned()) };
     match field {
         Field::ExternalId => check_identifier(text),
-        Field::Email => email(text),
+        Field::Email => new_email(text),
         Field::Phone => check(
             is_e164(text),
             "expected a number in E.164: + and 7 to 15 digits, the first not 0",
@@ -122,6 +122,38 @@ pub fn email(text: &str) -> Result<(), String> {
         .split_once('@')
         .is_some_and(|(local, domain)| is_local_part(local) && is_domain(domain));
     if is_valid { Ok(()) } else { Err("expected an email address".to_owned()) }
+}
+
+/// Checks an email address that a profile is to have. Addresses of earlier versions may have what
+/// this rejects, so identifiers need only be an [`email`].
+pub fn new_email(text: &str) -> Result<(), String> {
+    email(text)?;
+    if let Some(c) = text.chars().find(|c| is_invisible(*c)) {
+        return Err(format!("must not contain the invisible character U+{:04X}", u32::from(c)));
+    }
+    let (local, _) = text.rsplit_once('@').unwrap_or((text, ""));
+    match local.chars().find(|c| is_combining(*c)) {
+        Some(c) => Err(format!(
+            "must have composed letters (NFC) before @, without the combining character U+{:04X}",
+            u32::from(c)
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Whether a character is not shown: no mailbox has such a name, but texts that were copied do.
+pub fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Whether a character is a part of a decomposed letter (NFD): of Latin, Greek, Cyrillic, Kana or
+/// Hangul.
+fn is_combining(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{3099}' | '\u{309a}' | '\u{1160}'..='\u{11ff}')
 }
 
 /// Dots may be anywhere, because some providers issued such addresses.

@@ -32,7 +32,7 @@ pub const SENDS: Group = Group {
             "longshore_dispatch_excluded_total",
             &["reason"],
             "Total number of users and messages excluded from sends, by reason: unknown, \
-             not_in_audience, control_group (users), unsubscribed, capped (messages)",
+             not_in_audience, control_group, too_late (users), unsubscribed, capped (messages)",
         ),
         counter(
             "longshore_dispatch_messages_total",

@@ -11,7 +11,7 @@ use people::users::consent::{self, Consent};
 use people::users::find;
 use people::users::profile::{Field, MAX_BYTES, Profile};
 use people::users::rows::{self, Kind, StoredUser};
-use people::users::{activity_rows, address, merged_rows, optout_rows, token_rows, tokens};
+use people::users::{activity_rows, address, merged_rows, token_rows, tokens};
 use store::ByteBudget;
 
 impl Identities<'_> {
@@ -80,13 +80,7 @@ impl Identities<'_> {
         }
         user.attributes_at = user.attributes_at.max(merged.user.attributes_at);
         let row = [(user.key, user.service_id, activity)];
-        activity_rows::put_activity(self.tx, self.workspace, &row).await?;
-        match (&user.email, Consent::read(profile).unsubscribed_at()) {
-            (Some(email), Some(at)) => {
-                Ok(optout_rows::put(self.tx, self.workspace, &[(email.as_str(), at)]).await?)
-            }
-            _ => Ok(()),
-        }
+        Ok(activity_rows::put_activity(self.tx, self.workspace, &row).await?)
     }
 
     /// The combined activity of both users.

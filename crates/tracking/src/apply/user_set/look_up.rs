@@ -8,9 +8,7 @@ use uuid::Uuid;
 
 use super::super::ApplyError;
 use super::super::identifier_set::IdentifierSet;
-use super::super::opt_outs::OptOuts;
 use super::{ExternalIdOwner, UserIndex, UserSet, key_order};
-use kit::compute::Cores;
 use kit::fail_point;
 use people::users::erased_rows::{self, Name, name_hashes};
 use people::users::profile::Alias;
@@ -23,20 +21,14 @@ use store::{ByteBudget, Tx};
 /// Users who are locked together.
 const PAGE: usize = 2_000;
 
-/// Users with large profiles who are changed together if objects only set the state of their
-/// address.
-const LARGE_PAGE: usize = 20;
-
 impl<'a> UserSet<'a> {
     /// Looks up the users that objects may identify, locks the profiles that they may change, and
-    /// creates users for unknown external ids. Applies states that objects set by address to the
-    /// users that no other object changes.
+    /// creates users for unknown external ids.
     pub async fn look_up(
         tx: &mut Tx,
         workspace: i32,
         identifier_set: &IdentifierSet<'a>,
         ids: &'a Generator,
-        cores: &Cores,
         budget: &'a mut ByteBudget,
     ) -> Result<Self, ApplyError> {
         let mut user_set = Self {
@@ -49,10 +41,7 @@ impl<'a> UserSet<'a> {
             aliases: HashMap::new(),
             emails: HashMap::new(),
             locked_emails: HashSet::new(),
-            locked: HashSet::new(),
-            address_states: identifier_set.address_states.clone(),
-            state_effects: HashMap::new(),
-            opt_outs: OptOuts::default(),
+            decisions: Vec::new(),
             erased: HashMap::new(),
             tokens: Registrations::default(),
             is_outdated: false,
@@ -71,7 +60,7 @@ impl<'a> UserSet<'a> {
         let owners = user_set.look_up_emails(tx, identifier_set, &mut changed_users).await?;
         user_set.look_up_tokens(tx, identifier_set, &mut changed_users).await?;
         fail_point!("tracking::named");
-        user_set.open(tx, cores, changed_users).await?;
+        user_set.open(tx, changed_users).await?;
         // The owners of emails were not locked before.
         let lost = |(email, owner): &(String, UserIndex)| {
             user_set.users[owner.0].user.address().as_deref() != Some(email.as_str())
@@ -79,7 +68,6 @@ impl<'a> UserSet<'a> {
         if owners.iter().any(lost) {
             return Err(ApplyError::Changed);
         }
-        user_set.look_up_opt_outs(tx, identifier_set).await?;
         Ok(user_set)
     }
 
@@ -281,51 +269,20 @@ impl<'a> UserSet<'a> {
         Ok(found_users)
     }
 
-    /// Locks the users that objects can change, and those of addresses whose state objects set.
-    async fn open(
-        &mut self,
-        tx: &mut Tx,
-        cores: &Cores,
-        mut ids: Vec<Uuid>,
-    ) -> Result<(), ApplyError> {
-        let changed: HashSet<Uuid> = ids.iter().copied().collect();
-        let decided: Vec<&str> = self.address_states.keys().map(Cow::as_ref).collect();
-        ids.extend(rows::find_emails(tx, self.workspace, &decided).await?);
-        let missing = self.lock(tx, cores, ids, &changed).await?;
-        self.check_missing(tx, &missing).await
-    }
-
-    /// Locks users in one order. Reads the profiles of those that objects change, and returns the
-    /// ones that do not exist. Applies the states of addresses to the others at once.
-    pub(super) async fn lock(
-        &mut self,
-        tx: &mut Tx,
-        cores: &Cores,
-        mut ids: Vec<Uuid>,
-        changed: &HashSet<Uuid>,
-    ) -> Result<HashSet<Uuid>, ApplyError> {
-        let mut missing = changed.clone();
+    /// Locks the users that objects can change, in one order, and reads their profiles.
+    async fn open(&mut self, tx: &mut Tx, mut ids: Vec<Uuid>) -> Result<(), ApplyError> {
+        let mut missing: HashSet<Uuid> = ids.iter().copied().collect();
         ids.sort_unstable_by_key(key_order);
         ids.dedup();
         for page in ids.chunks(PAGE) {
             let (mut users, large) =
                 large_rows::lock_small(tx, self.workspace, page, self.budget).await?;
-            // Only users who exist: an import can still create the others.
-            self.locked.extend(users.iter().map(|user| user.service_id).chain(large.clone()));
-            let (large, large_holders): (Vec<Uuid>, Vec<Uuid>) =
-                large.into_iter().partition(|id| changed.contains(id));
             users.extend(large_rows::read_large(tx, self.workspace, &large, self.budget).await?);
-            let is_changed = |user: &mut StoredUser| changed.contains(&user.service_id);
-            for user in users.extract_if(.., is_changed) {
+            for user in users {
                 missing.remove(&user.service_id);
                 self.set_row(user);
             }
-            self.decide_for_holders(tx, cores, users).await?;
-            for large in large_holders.chunks(LARGE_PAGE) {
-                let users = large_rows::read_large(tx, self.workspace, large, self.budget).await?;
-                self.decide_for_holders(tx, cores, users).await?;
-            }
         }
-        Ok(missing)
+        self.check_missing(tx, &missing).await
     }
 }

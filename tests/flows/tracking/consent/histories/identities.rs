@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::super::model::Random;
-use super::{Decided, History, Person, STEP, copies, state};
+use super::{History, Person, STEP, copies, state};
 
 impl History {
     /// Pushes the copies of a change.
@@ -45,32 +45,28 @@ impl History {
         self.move_devices(gone, kept);
         let of = self.persons[gone].clone();
         self.persons[gone].is_gone = true;
-        if let Some(former) = of.email
-            && self.addresses[former].is_of_user
-        {
-            // The decision may be applied after this change.
-            self.addresses[former].decided.may_be_in = true;
-        }
+        let now = self.at;
         let into = &mut self.persons[kept];
         into.is_changing = true;
         into.alias = into.alias.take().or(of.alias);
         into.service_ids.extend(of.service_ids);
-        into.email = into.email.or(of.email);
-        into.emails.extend(of.emails);
-        into.has_new_email = true;
-        into.is_fragile |= of.is_fragile;
+        into.waiting.extend(of.waiting);
+        into.has_decided |= of.has_decided;
         for (own, other) in into.topics.iter_mut().zip(of.topics) {
-            *own = own.meet(other);
+            *own = own.meet(other, now);
         }
-        into.topics[0].may_be_in |= of.is_fragile;
-        if let Some(email) = into.email {
-            let address = &mut self.addresses[email];
-            address.decided = address.decided.meet(into.topics[0]);
-            address.is_of_user = true;
+        for (kind, had) in of.had.into_iter().enumerate() {
+            into.has[kind] = into.has[kind].or(of.has[kind]);
+            into.had[kind].extend(had);
+            into.got_at[kind] = into.got_at[kind].max(of.got_at[kind]);
+            into.is_loose[kind] |= of.is_loose[kind];
+            into.has_new[kind] = true;
         }
-        if self.persons[kept].topics[0].was_out {
-            let emails = self.persons[kept].emails.clone();
-            self.reach_others(kept, &emails, true);
+        // What the user decided before may also be applied to the kept one.
+        self.persons[gone].had = self.persons[kept].had.clone();
+        for kind in 0..2 {
+            self.unsettle(gone, kind);
+            self.unsettle(kept, kind);
         }
     }
 
@@ -97,16 +93,16 @@ impl History {
         }
         let id = id.clone();
         self.push(&id, json!({ "identity": { "user": { "external_id": id }, "change": "erase" } }));
-        let email = self.persons[at].email;
         self.persons[at].is_gone = true;
         self.lose_devices(at);
-        if let Some(email) = email {
-            // Only its users know of the state, if there are more.
-            let was_out = self.addresses[email].decided.was_out;
-            self.addresses[email].decided = Decided { was_out, ..Decided::default() };
-            let emails = self.persons[at].emails.clone();
-            self.reach_others(at, &emails, false);
+        // An opt-out that the user got from a merged one stays known by this user's address.
+        for topic in [0, 2, 3] {
+            let own = self.persons[at].topics[topic];
+            if own.is_out || own.is_open {
+                self.may_reach(at, topic);
+            }
         }
+        (0..2).for_each(|kind| self.unsettle(at, kind));
         if random.below(3) > 0 {
             self.at += STEP;
             let is_out = random.below(2) == 0;

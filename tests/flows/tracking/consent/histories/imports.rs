@@ -15,28 +15,29 @@ impl History {
         let names = names(person);
         let mut line = names[random.below(names.len() as i64) as usize].clone();
         // Another address would be replaced by one that waits in the log.
-        let is_settled = !person.has_new_email && !person.has_waiting_email && !person.is_changing;
-        let email = match random.below(4) {
-            0 if is_settled => None,
-            1 if is_settled => Some(random.below(3) as usize),
-            _ => person.email,
-        };
-        match email {
-            Some(email) => {
-                line["email"] = self.email(email).into();
-                self.take(at, email);
-                // An address and a state that wait in the log come after this one.
-                let decided = &mut self.persons[at].topics[0];
-                decided.was_out |= !is_settled && self.addresses[email].decided.was_out;
-                decided.is_open |= !is_settled && decided.was_out;
+        let is_settled = person.has_new == [false; 2] && !person.has_waiting && !person.is_changing;
+        for (kind, name) in ["email", "phone"].into_iter().enumerate() {
+            let address = match random.below(4) {
+                0 if is_settled => None,
+                1 if is_settled => Some(random.below(3) as usize),
+                _ => self.persons[at].has[kind],
+            };
+            if let Some(address) = address {
+                line[name] = self.address(kind, address).into();
             }
-            None => self.leave(at),
+            self.take(at, kind, address);
+            if !is_settled {
+                // The address is applied before what waits in the log.
+                self.unsettle(at, kind);
+            }
         }
         if random.below(2) == 0 {
             let (field, value) = state(topic, is_out);
             line[field] = value;
+            self.persons[at].topics[topic].has_state = true;
             if is_out {
                 self.decide(at, topic, true);
+                self.reach(at, topic, true);
             }
         }
         if random.below(3) == 0 {
@@ -46,18 +47,6 @@ impl History {
         }
         self.told.push(format!("{} import: {line}", (self.at - START) / STEP));
         self.requests.push(Request { at: self.at, received: Received::Imported(line) });
-    }
-
-    /// The user has no address any longer.
-    fn leave(&mut self, at: usize) {
-        let person = &mut self.persons[at];
-        let Some(former) = person.email.take() else { return };
-        person.has_new_email = true;
-        person.topics[0].may_be_in |= person.is_fragile;
-        if self.addresses[former].is_of_user {
-            // The decision may be applied after this change.
-            self.addresses[former].decided.may_be_in = true;
-        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::page::Page;
 use crate::pages::labels;
 use console_frame::parts::{self, Look, Tone, icon};
 use console_frame::shell::{post, workspace_command};
-use dispatches::preview::Preview;
+use dispatches::preview::{Preview, Reason};
 use gateway::workspaces::Channel;
 
 /// Longer texts are cut, in characters.
@@ -182,6 +182,9 @@ fn message_section(message: &Preview) -> Markup {
     let name = message.channel.unwrap_or_default();
     let title = Channel::from_name(name).map_or(name, labels::channel_name);
     let look = match message {
+        Preview { rendered: Some(_), why_not, .. } if !why_not.is_empty() => {
+            Look::bad("Would not be sent")
+        }
         Preview { rendered: Some(_), .. } => Look::good("Would be sent"),
         Preview { aborted: Some(_), .. } => Look::ended("Aborted by the template"),
         _ => Look::bad("Would not be sent"),
@@ -192,6 +195,9 @@ fn message_section(message: &Preview) -> Markup {
             div.panel-head { h2 { (title) } (look.badge()) }
             div.panel-body {
                 @if let Some(reason) = reason { p { bdi { (shortened(reason)) } } }
+                @for Reason { reason, text } in &message.why_not {
+                    p { bdi { (text) } ". " code.muted { (reason) } }
+                }
                 @match &message.rendered {
                     Some(Value::Object(object)) => (fields(object)),
                     Some(value) => (value_text(&printed(value))),

@@ -169,8 +169,12 @@ fn progress(page: &Page, shown: &Shown) -> Markup {
                         aria-label="Users checked" { (parts::number(send.walked)) }
                 }
                 dl.figures {
-                    @if let Some(matched) = send.matched {
-                        div { dt { "In the audience" } dd { (parts::number(matched)) } }
+                    div { dt { "In the audience" } dd { (parts::number(send.matched)) } }
+                    @if send.waiting_users() > 0 {
+                        div {
+                            dt { "Users waiting for their local time" }
+                            dd { (parts::number(send.waiting_users())) }
+                        }
                     }
                     div { dt { "Failed or bounced" } dd { (parts::number(failed)) } }
                     @if let Some(waiting) = shown.count(MessageOutcome::Waiting).filter(|count| *count > 0) {
@@ -272,6 +276,15 @@ fn request(page: &Page, shown: &Shown) -> Markup {
                 @match send.started_at {
                     Some(at) => (page.time(at)),
                     None => span.muted { "Not yet" },
+                }
+            },
+        ),
+        (
+            "Requested by",
+            html! {
+                @match &send.requested_by {
+                    Some(actor) => (parts::name(actor)),
+                    None => span.muted { "Not recorded" },
                 }
             },
         ),

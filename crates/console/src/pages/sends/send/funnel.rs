@@ -7,7 +7,8 @@ use crate::page::Page;
 use crate::pages::labels;
 use crate::pages::sends::recipients;
 use console_frame::parts::{self, Tone};
-use messages::dispatch::{LeftOut, MessageOutcome};
+use dispatches::LocalTime;
+use messages::dispatch::{LeftOut, MessageOutcome, State};
 
 /// A step: a number of users or messages, and what they are.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,9 +58,10 @@ pub fn section(page: &Page, shown: &Shown) -> Markup {
             div.panel-head { h2 { "From users to messages" } }
             (table(page, shown, "Users", &users))
             (table(page, shown, "Messages", &messages))
-            @if shown.send.matched.is_none() && shown.send.walked > 0 {
+            @if let Some(LocalTime { next_at: Some(next_at), last_at, .. }) = shown.send.local_time() {
                 p.panel-foot {
-                    "The send is at local times: each of its times checks all users again."
+                    "The send is at local times: the next users are due " (page.time(next_at))
+                    ", the last " (page.time(last_at)) "."
                 }
             }
             @if is_first_report {
@@ -148,9 +150,13 @@ fn share(count: i64, total: i64) -> String {
 /// From all users to those who are recipients.
 fn user_steps(shown: &Shown) -> Vec<Step> {
     let send = &shown.send;
-    let LeftOut { unknown, not_in_audience, control_group, .. } = send.left_out;
+    let LeftOut { unknown, not_in_audience, control_group, too_late, .. } = send.left_out;
     let not_checked = if send.state.is_early_end() {
         ("Never reached", "the send ended before")
+    } else if send.waiting_users() > 0 {
+        ("Waiting", "their local time is still to come")
+    } else if send.state == State::Done {
+        ("Never reached", "their local time was missed, or they were deleted")
     } else {
         ("Not checked yet", "workers check them in parts")
     };
@@ -158,13 +164,12 @@ fn user_steps(shown: &Shown) -> Vec<Step> {
         Step::loss("Unknown", "listed users who do not exist", unknown),
         Step::loss("Not in the audience", "outside the segment or audience", not_in_audience),
         Step::loss("Control group", "gets no campaigns", control_group),
+        Step::loss("Too late", "their local time had passed", too_late),
         Step::loss(not_checked.0, not_checked.1, send.users - send.walked),
     ];
     let mut steps = vec![Step::new("All users of the send", send.users, Tone::Running)];
     steps.extend(losses.into_iter().filter(|step| step.count > 0));
-    if let Some(matched) = send.matched {
-        steps.push(Step::new("In the audience", matched, Tone::Running));
-    }
+    steps.push(Step::new("In the audience", send.matched, Tone::Running));
     steps
 }
 

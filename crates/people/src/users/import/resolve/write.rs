@@ -1,7 +1,6 @@
 //! Writes the users of a batch.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use jiff::civil::Date;
 use uuid::Uuid;
@@ -9,7 +8,8 @@ use uuid::Uuid;
 use super::super::{ImportError, new_rows};
 use super::{ImportedUser, ImportedUsers};
 use crate::users::rows::{self, Identifier, StoredUser};
-use crate::users::{activity_rows, keys, optout_rows, service_id};
+use crate::users::suppressions::{self, NewDecision};
+use crate::users::{activity_rows, keys, service_id};
 use store::{StoreError, Tx};
 
 /// Users to write, and their packed activity, as in [`activity_rows::put_activity`].
@@ -41,7 +41,8 @@ impl ImportedUsers<'_> {
         let copies = can_copy && tx.is_postgres();
         write_identifiers(tx, workspace, &imported, copies).await?;
         let keys = user_keys(tx, &imported).await?;
-        write_opt_outs(tx, workspace, &imported, &self.stored_opt_outs).await?;
+        let opt_outs: Vec<NewDecision<'_>> =
+            imported.iter().flat_map(|user| user.opt_outs.iter().cloned()).collect();
         let (mut copied, mut upserted) = (Rows::default(), Rows::default());
         for (user, key) in imported.into_iter().zip(keys) {
             let Some(change) = user.change else { continue };
@@ -68,6 +69,7 @@ impl ImportedUsers<'_> {
         }
         rows::put_users(tx, workspace, &upserted.users).await?;
         activity_rows::put_activity(tx, workspace, &upserted.activity).await?;
+        suppressions::decide(tx, workspace, &opt_outs).await?;
         Ok(self.tokens.write(tx, workspace).await?)
     }
 }
@@ -122,38 +124,6 @@ async fn write_identifiers(
 /// The error of a copy: a row exists, mostly because another transaction has created it.
 fn conflict(error: StoreError) -> ImportError {
     if error.is_unique_violation() { ImportError::Conflict } else { error.into() }
-}
-
-/// Stores the unsubscribed addresses of users. Another transaction may unsubscribe an address that
-/// a user gets in this one: one of them waits for the other, and then this one starts again.
-async fn write_opt_outs(
-    tx: &mut Tx,
-    workspace: i32,
-    imported: &[ImportedUser<'_>],
-    known: &HashSet<String>,
-) -> Result<(), ImportError> {
-    let (mut new_emails, mut unsubscribed) = (Vec::new(), BTreeMap::new());
-    for user in imported {
-        let Some(email) = user.address() else { continue };
-        if user.stored.as_ref().and_then(StoredUser::address).as_ref() != Some(&email) {
-            new_emails.push(email.clone());
-        }
-        if let Some(at) = user.unsubscribed_at {
-            let last = unsubscribed.entry(email).or_insert(at);
-            *last = at.max(*last);
-        }
-    }
-    let new_emails: Vec<&str> = new_emails.iter().map(Cow::as_ref).collect();
-    let new: Vec<(&str, i64)> = unsubscribed.iter().map(|(email, at)| (&**email, *at)).collect();
-    if tx.is_postgres() {
-        let addresses: Vec<&str> = new.iter().map(|(email, _)| *email).collect();
-        optout_rows::lock(tx, workspace, &new_emails, &addresses).await?;
-        let stored = optout_rows::find(tx, workspace, &new_emails).await?;
-        if stored.keys().any(|email| !known.contains(email)) {
-            return Err(ImportError::Conflict);
-        }
-    }
-    Ok(optout_rows::put(tx, workspace, &new).await?)
 }
 
 /// SQLite's keys of users: existing and new ones.

@@ -1,4 +1,4 @@
-//! Converts an HTML body to plain text, for mail programs that show no HTML.
+//! Converts HTML to plain text, for mail programs that show no HTML.
 
 use html_escape::decode_html_entities;
 

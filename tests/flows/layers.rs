@@ -1,4 +1,4 @@
-//! Checks that the crates depend on each other as the table of `lib.rs` and the drawing of the book
+//! Checks that the crates depend on each other as the table of `src/lib.rs` and the drawing of the book
 //! show, that none is too large, and that each module of `server` uses only modules above it in the
 //! table there.
 
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-const CRATES: &str = include_str!("lib.rs");
-const SERVER: &str = include_str!("../crates/server/src/lib.rs");
-const WORKSPACE: &str = include_str!("../Cargo.toml");
+const CRATES: &str = include_str!("../../src/lib.rs");
+const SERVER: &str = include_str!("../../crates/server/src/lib.rs");
+const WORKSPACE: &str = include_str!("../../Cargo.toml");
 
 /// The lines of a crate, with its tests. A larger one takes too long to build and to get to know.
 const MAX_LINES: usize = 15_000;
@@ -135,7 +135,7 @@ fn crates_depend_on_those_above_them_in_the_table() {
 
 #[test]
 fn the_drawing_of_the_crates_is_right() {
-    let page = include_str!("../docs/explanation/architecture.md");
+    let page = include_str!("../../docs/explanation/architecture.md");
     let (_, drawing) = page.split_once("```text\nsrc ").expect("a drawing");
     let (drawing, _) = drawing.split_once("```").expect("its end");
     // The names are separated by blanks, and the text about them begins at column 36.

@@ -1,4 +1,8 @@
-//! Parses requests to start a live activity (docs/reference/api/live-activities.md).
+//! Reads and checks requests to start a live activity (docs/reference/api/live-activities.md).
+//!
+//! A start is an order like that of `/messages/send`, with one message by a separate channel: it
+//! passes through the same log, is dispatched to users in the same way, and is sent to the push
+//! provider with the tokens that start activities of the app.
 
 use schemars::JsonSchema;
 use serde::de::{Error as _, Unexpected};
@@ -6,16 +10,17 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::content::{Content, MessageSource};
-use crate::order::{Kind, Order, SubscriptionState, Target};
-use crate::recipient::{MAX_USERS, Members, User};
-use crate::request::segment;
 use gateway::formats::{Identifier, List, Time, exactly_one};
+use gateway::warnings::{Warning, Warnings};
 use gateway::workspaces::Channel;
 use gateway::workspaces::settings::Settings;
 use gateway::workspaces::{DeclaredApp, Platform};
 use gateway::{ApiError, Caller, fields};
 use kit::json;
+use messages::content::{Content, MessageSource};
+use messages::order::{Kind, Order, SubscriptionState, Target};
+use messages::recipient::{MAX_USERS, Members, User};
+use messages::request::segment;
 use people::audience::Audience;
 
 /// Maximum bytes of compact JSON. Apple's push service accepts 4 KB and rejects more.
@@ -125,12 +130,19 @@ pub struct Start {
     dismissal_date: Option<i64>,
     stale_date: Option<i64>,
     alert: Members,
+    /// Fields that have no effect.
+    pub warnings: Vec<Warning>,
 }
 
 impl StartRequest {
     /// Reads the fields of a body.
     pub fn read(body: &Members, settings: &Settings) -> Result<Start, ApiError> {
-        fields::read::<Self>(body)?.start(settings)
+        let (request, warnings) = fields::read_request::<Self>(body)?;
+        let mut start = request.start(settings)?;
+        let mut all = Warnings::from(warnings);
+        all.extend(start.warnings);
+        start.warnings = all.into_vec();
+        Ok(start)
     }
 
     fn start(self, settings: &Settings) -> Result<Start, ApiError> {
@@ -151,6 +163,8 @@ impl StartRequest {
         if let Some(sound) = sound {
             alert.entry("sound").or_insert_with(|| sound.into());
         }
+        let warnings =
+            audience.as_ref().map_or_else(Vec::new, |audience| audience.warnings(OPTIONS[1]));
         let start = Start {
             app_id: app.id,
             activity_id: self.activity_id.0,
@@ -166,6 +180,7 @@ impl StartRequest {
             dismissal_date: self.dismissal_date.map(|Time(ms)| ms),
             stale_date: self.stale_date.map(|Time(ms)| ms),
             alert,
+            warnings,
         };
         start.check(settings)?;
         Ok(start)
@@ -207,6 +222,7 @@ impl Start {
             canvas_entry_properties: None,
             trigger_properties: None,
             accepted_at,
+            requested_by: Some(caller.actor()),
             request_id: caller.request_id.clone(),
         }
     }
@@ -253,9 +269,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::order::Who;
     use gateway::Code;
     use gateway::workspaces::settings::{Secret, SignedAddress};
+    use kit::json::ObjectText;
+    use messages::order::Who;
 
     const APP: &str = "7d1f3c1a-54b1-4c0e-9b1e-2f6f8a1d0c33";
     /// A segment, and an Android app.
@@ -359,7 +376,10 @@ mod tests {
         };
         let segment = only("segment_id", KNOWN.into()).unwrap();
         assert_eq!(segment.segment_id, KNOWN.parse().ok());
-        assert_eq!(only("custom_audience", leaf.clone()).unwrap().audience, Some(leaf.clone()));
+        assert_eq!(
+            only("custom_audience", leaf.clone()).unwrap().audience,
+            leaf.as_object().map(ObjectText::from)
+        );
         let users = only("external_user_ids", json!(["a", "b"])).unwrap().users;
         assert_eq!(users[1].who, Who::ExternalId("b".into()));
         for more in [

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::StoreError;
 use kit::retry::Retry as _;
-use store::StoreError;
 
 /// Maximum number of writes in one transaction.
 const MAX_WRITES: usize = 500;
@@ -89,7 +89,7 @@ impl<T: Send + 'static> WriteBatcher<T> {
             let written = write(rows).await.map_err(|error| WriteError {
                 reason: error.to_string(),
                 can_retry: error.can_retry(),
-                is_busy: store::is_busy(&error),
+                is_busy: crate::is_busy(&error),
             });
             for done in callers {
                 // The caller may no longer wait.

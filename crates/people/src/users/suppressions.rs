@@ -1,0 +1,594 @@
+//! What is known about an address itself: an email address or a phone number, whichever users have
+//! it, now or later.
+//!
+//! - A [decision](Reason::Decision) is the last one about the address. `unsubscribed` holds for each
+//!   user who has the address, and a user's own later opt-in does not end it. Another state ends the
+//!   own opt-outs of the users who had the address when it was decided.
+//! - A [complaint](Reason::Complaint) stops all messages, whatever was decided.
+//!
+//! An address is stored as a hash with a random key of its workspace ([`Key`]), and is kept when its
+//! users are erased. So an import of the same address does not make it reachable again. The
+//! profiles of users are not rewritten: [`AddressStates`] are looked up when users are read, and
+//! applied to what was read.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::Recipient;
+use super::address::compared;
+use super::consent::{Consent, Topic, UNSUBSCRIBED};
+use super::erased_rows::{Name, name_hash, name_hashes, phone_hash};
+use super::profile::{Field, Profile, check};
+use super::rows::StoredUser;
+use super::suppression_rows::{self, Known, Stored};
+use kit::secrets;
+use store::{StoreError, Tx, text_enum};
+
+pub use super::suppression_rows::ScopeCount;
+
+/// The scope of an email address. Other scopes are the ids of subscription groups.
+pub const EMAIL: &str = "email";
+
+/// The state of a complaint.
+const SUPPRESSED: &str = "suppressed";
+
+text_enum! {
+    /// Why something is known about an address.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Reason {
+        /// A user's decision.
+        Decision = "decision",
+        /// A recipient reported a message as spam.
+        Complaint = "complaint",
+    }
+}
+
+/// The key of a workspace's hashes. It is stored next to them, and nothing changes it.
+#[derive(Clone)]
+pub struct Key([u8; 32]);
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+/// The keyed hash of an address.
+pub type Hash = [u8; 32];
+
+/// A hash as text.
+pub fn hash_to_hex(hash: &Hash) -> String {
+    hex::encode(hash)
+}
+
+/// Reads a hash from text.
+pub fn hash_from_hex(text: &str) -> Option<Hash> {
+    hex::decode(text).ok()?.try_into().ok()
+}
+
+/// An email address or a phone number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address<'a> {
+    /// In any spelling.
+    Email(Cow<'a, str>),
+    /// In E.164, with its plus.
+    Phone(Cow<'a, str>),
+    /// The hash of an address that is not known.
+    Hashed(Hash),
+}
+
+impl Key {
+    /// A key from the store.
+    pub(super) fn new(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+
+    pub(super) fn random() -> Self {
+        Self(secrets::random_bytes())
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The stored form of an address.
+    pub fn hash(&self, address: &Address<'_>) -> Hash {
+        let plain = match address {
+            Address::Email(email) => name_hash(Name::Email, &compared(email)),
+            Address::Phone(phone) => phone_hash(phone),
+            Address::Hashed(hash) => return *hash,
+        };
+        secrets::keyed_hash(&self.0, "address", &[&plain])
+    }
+}
+
+/// A decision about an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewDecision<'a> {
+    pub address: Address<'a>,
+    /// [`EMAIL`], or the id of a subscription group.
+    pub scope: Cow<'a, str>,
+    /// `unsubscribed`, `subscribed` or `opted_in`.
+    pub state: Cow<'a, str>,
+    /// When it was received, in milliseconds since the epoch.
+    pub at: i64,
+}
+
+impl<'a> NewDecision<'a> {
+    /// An opt-out of emails.
+    pub fn email_opt_out(email: impl Into<Cow<'a, str>>, at: i64) -> Self {
+        let (scope, state) = (EMAIL.into(), UNSUBSCRIBED.into());
+        Self { address: Address::Email(email.into()), scope, state, at }
+    }
+
+    /// An opt-out of a subscription group.
+    pub fn group_opt_out(
+        phone: impl Into<Cow<'a, str>>,
+        group: impl Into<Cow<'a, str>>,
+        at: i64,
+    ) -> Self {
+        let (scope, state) = (group.into(), UNSUBSCRIBED.into());
+        Self { address: Address::Phone(phone.into()), scope, state, at }
+    }
+
+    /// What the decision is about.
+    pub fn topic(&self) -> Topic<'_> {
+        if self.scope == EMAIL { Topic::Email } else { Topic::Group(&self.scope) }
+    }
+
+    fn stored(&self, key: &Key) -> Stored {
+        Stored {
+            who: key.hash(&self.address).to_vec(),
+            scope: self.scope.clone().into_owned(),
+            reason: Reason::Decision,
+            state: self.state.clone().into_owned(),
+            decided_at: self.at,
+        }
+    }
+}
+
+/// Stores decisions: of several about an address and a scope, the last one, whatever the order in
+/// which they are stored. Of two at the same time, `unsubscribed` holds.
+pub async fn decide(
+    tx: &mut Tx,
+    workspace: i32,
+    decisions: &[NewDecision<'_>],
+) -> Result<(), StoreError> {
+    if decisions.is_empty() {
+        return Ok(());
+    }
+    let key = suppression_rows::ensure_key(tx, workspace).await?;
+    let rows = decisions.iter().map(|decision| decision.stored(&key)).collect();
+    suppression_rows::put(tx, workspace, rows).await?;
+    let emails = decisions.iter().filter_map(|decision| match &decision.address {
+        // An opt-out also replaces one of the same time.
+        Address::Email(email) => {
+            Some((email, decision.at + i64::from(decision.state == UNSUBSCRIBED)))
+        }
+        Address::Phone(_) | Address::Hashed(_) => None,
+    });
+    let hashes = |(email, at): (&Cow<'_, str>, i64)| {
+        name_hashes(Name::Email, email).into_iter().map(move |hash| (hash, at))
+    };
+    suppression_rows::remove_earlier(tx, workspace, emails.flat_map(hashes).collect()).await
+}
+
+/// Stores that recipients at email addresses complained about an email at these times, in
+/// milliseconds since the epoch.
+pub async fn complain(
+    tx: &mut Tx,
+    workspace: i32,
+    emails: &[(String, i64)],
+) -> Result<(), StoreError> {
+    if emails.is_empty() {
+        return Ok(());
+    }
+    let key = suppression_rows::ensure_key(tx, workspace).await?;
+    let row = |(email, at): &(String, i64)| Stored {
+        who: key.hash(&Address::Email(email.into())).to_vec(),
+        scope: EMAIL.to_owned(),
+        reason: Reason::Complaint,
+        state: SUPPRESSED.to_owned(),
+        decided_at: *at,
+    };
+    suppression_rows::put(tx, workspace, emails.iter().map(row).collect()).await
+}
+
+/// What is known about an address for one scope and reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownState {
+    /// [`EMAIL`], or the id of a subscription group.
+    pub scope: String,
+    pub reason: Reason,
+    pub state: String,
+    /// In milliseconds since the epoch.
+    pub at: i64,
+}
+
+impl KnownState {
+    /// Whether no messages are sent because of it.
+    pub fn is_suppressed(&self) -> bool {
+        matches!(self.state.as_str(), UNSUBSCRIBED | SUPPRESSED)
+    }
+}
+
+/// The number of a workspace's addresses that get no messages, by scope and reason.
+pub async fn counts(tx: &mut Tx, workspace: i32) -> Result<Vec<ScopeCount>, StoreError> {
+    let (mut counts, earlier) = suppression_rows::count(tx, workspace).await?;
+    let is_decision =
+        |count: &&mut ScopeCount| count.scope == EMAIL && count.reason == Reason::Decision;
+    match counts.iter_mut().find(is_decision) {
+        Some(count) => count.addresses += earlier,
+        None if earlier > 0 => {
+            let (scope, reason) = (EMAIL.to_owned(), Reason::Decision);
+            counts.push(ScopeCount { scope, reason, addresses: earlier });
+        }
+        None => {}
+    }
+    Ok(counts)
+}
+
+/// Whether something is known about any address of a workspace.
+pub async fn has_any(tx: &mut Tx, workspace: i32) -> Result<bool, StoreError> {
+    Ok(!suppression_rows::known(tx, workspace).await?.is_empty())
+}
+
+/// All that is known about an address.
+pub async fn check(
+    tx: &mut Tx,
+    workspace: i32,
+    address: &Address<'_>,
+) -> Result<Vec<KnownState>, StoreError> {
+    let known = suppression_rows::known(tx, workspace).await?;
+    let mut states = Vec::new();
+    if let Some(key) = &known.key {
+        for row in suppression_rows::find(tx, workspace, &[key.hash(address)]).await? {
+            let Stored { scope, reason, state, decided_at: at, .. } = row;
+            states.push(KnownState { scope, reason, state, at });
+        }
+    }
+    if let Address::Email(email) = address {
+        let hashes = name_hashes(Name::Email, email);
+        let earlier = suppression_rows::find_earlier(tx, workspace, &hashes).await?;
+        if let Some(at) = earlier.into_iter().map(|(_, at)| at).max() {
+            let decision = |state: &KnownState| state.reason == Reason::Decision;
+            if !states.iter().any(|state| decision(state) && state.at > at) {
+                states.retain(|state| !decision(state));
+                let (scope, state) = (EMAIL.to_owned(), UNSUBSCRIBED.to_owned());
+                let reason = Reason::Decision;
+                states.push(KnownState { scope, reason, state, at });
+            }
+        }
+    }
+    states.sort_by(|a, b| (&a.scope, a.reason).cmp(&(&b.scope, b.reason)));
+    Ok(states)
+}
+
+/// Ends what stops messages to addresses in their scopes: opt-outs, and for emails complaints.
+/// Returns how many addresses were suppressed.
+pub async fn lift(
+    tx: &mut Tx,
+    workspace: i32,
+    addresses: &[(Address<'_>, String)],
+    now: i64,
+) -> Result<u64, StoreError> {
+    let key = key(tx, workspace).await?;
+    let mut addresses: Vec<(Hash, &Address<'_>, &str)> = addresses
+        .iter()
+        .map(|(address, scope)| (key.hash(address), address, scope.as_str()))
+        .collect();
+    // In the order in which rows are locked.
+    addresses.sort_unstable_by_key(|(hash, _, scope)| (*hash, *scope));
+    let (mut decisions, mut lifted) = (Vec::new(), 0);
+    for (hash, address, scope) in addresses {
+        let mut known = check(tx, workspace, address).await?;
+        known.retain(|state| state.scope == scope && state.is_suppressed());
+        lifted += u64::from(!known.is_empty());
+        if known.iter().any(|state| state.reason == Reason::Complaint) {
+            suppression_rows::remove_complaints(tx, workspace, &hash).await?;
+        }
+        // Later than the opt-out, also if the clock of its gateway was ahead.
+        let at = known.iter().map(|state| state.at + 1).max().unwrap_or_default().max(now);
+        let (address, scope) = (address.clone(), Cow::Owned(scope.to_owned()));
+        decisions.push(NewDecision { address, scope, state: "subscribed".into(), at });
+    }
+    decide(tx, workspace, &decisions).await?;
+    Ok(lifted)
+}
+
+/// The key of a workspace, which is created the first time.
+pub async fn key(tx: &mut Tx, workspace: i32) -> Result<Key, StoreError> {
+    suppression_rows::ensure_key(tx, workspace).await
+}
+
+/// The key of a workspace, if it was created before.
+pub async fn stored_key(tx: &mut Tx, workspace: i32) -> Result<Option<Key>, StoreError> {
+    Ok(suppression_rows::known(tx, workspace).await?.key)
+}
+
+/// The opt-outs of a stored user, for the addresses that the user has. A profile that cannot be
+/// read has none.
+pub fn own_opt_outs(user: &StoredUser) -> Vec<NewDecision<'static>> {
+    let Ok(profile) = Profile::parse(&user.doc) else { return Vec::new() };
+    let consent = Consent::read(&profile).with_opt_outs_at(user.attributes_at);
+    opt_outs(&consent, &Contact::of(&profile))
+}
+
+/// Stores the opt-outs of a user who is erased.
+pub(super) async fn keep_opt_outs(
+    tx: &mut Tx,
+    workspace: i32,
+    user: &StoredUser,
+) -> Result<(), StoreError> {
+    let mut decisions = own_opt_outs(user);
+    if let Some(email) = &user.email {
+        // The hash of an earlier release has no key.
+        let hashes = name_hashes(Name::Email, email);
+        let earlier = suppression_rows::find_earlier(tx, workspace, &hashes).await?;
+        let earlier = earlier.into_iter().map(|(_, at)| at).max();
+        decisions.extend(earlier.map(|at| NewDecision::email_opt_out(email.clone(), at)));
+    }
+    decide(tx, workspace, &decisions).await
+}
+
+/// The opt-outs in a user's decisions that were made since the user got the address.
+pub fn opt_outs(consent: &Consent, contact: &Contact<'_>) -> Vec<NewDecision<'static>> {
+    let opt_out = |(topic, state, at): (Topic<'_>, &str, i64)| {
+        let is_about_address = state == UNSUBSCRIBED && consent.is_of_present_address(topic, at);
+        match topic {
+            _ if !is_about_address => None,
+            Topic::Email => {
+                let email = contact.email.as_deref()?;
+                Some(NewDecision::email_opt_out(email.to_owned(), at))
+            }
+            Topic::Push => None,
+            Topic::Group(id) => {
+                let phone = contact.phone.as_deref()?;
+                Some(NewDecision::group_opt_out(phone.to_owned(), id.to_owned(), at))
+            }
+        }
+    };
+    consent.states().filter_map(opt_out).collect()
+}
+
+/// The addresses in a document.
+#[derive(Debug, Default, Deserialize)]
+pub struct Contact<'d> {
+    #[serde(borrow, default)]
+    pub email: Option<Cow<'d, str>>,
+    #[serde(borrow, default)]
+    pub phone: Option<Cow<'d, str>>,
+}
+
+impl Contact<'_> {
+    pub fn of(profile: &Profile) -> Self {
+        let text = |field| profile.text(field).map(Cow::Owned);
+        Self { email: text(Field::Email), phone: text(Field::Phone) }
+    }
+}
+
+/// The last decision about an address and scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressDecision {
+    pub state: String,
+    /// In milliseconds since the epoch.
+    pub at: i64,
+}
+
+/// What is known about the addresses of one user.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AddressState {
+    email: Option<AddressDecision>,
+    groups: Vec<(String, AddressDecision)>,
+    stopped: Option<Reason>,
+}
+
+impl AddressState {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn add(&mut self, row: &Stored) {
+        let decision = || AddressDecision { state: row.state.clone(), at: row.decided_at };
+        match row.reason {
+            Reason::Complaint => self.stopped = Some(row.reason),
+            Reason::Decision if row.scope == EMAIL => self.email = Some(decision()),
+            Reason::Decision => self.groups.push((row.scope.clone(), decision())),
+        }
+    }
+
+    /// Adds an opt-out that an earlier release stored.
+    fn add_earlier(&mut self, at: i64) {
+        if self.email.as_ref().is_none_or(|decision| decision.at <= at) {
+            self.email = Some(AddressDecision { state: UNSUBSCRIBED.to_owned(), at });
+        }
+    }
+
+    /// The last decision about the address in a subscription group.
+    pub fn group(&self, id: &str) -> Option<&AddressDecision> {
+        let id = check::group_id(id);
+        self.groups.iter().find(|(group, _)| *group == id).map(|(_, decision)| decision)
+    }
+
+    /// Whether the last decision about the email address is an opt-out.
+    pub fn is_email_unsubscribed(&self) -> bool {
+        self.email.as_ref().is_some_and(|decision| decision.state == UNSUBSCRIBED)
+    }
+
+    /// Why no message may be sent to the email address, whatever the user decided.
+    pub fn stopped(&self) -> Option<Reason> {
+        self.stopped
+    }
+
+    /// Changes a user's own decisions to what applies to the user.
+    pub fn apply_to(&self, consent: &mut Consent) {
+        if let Some(AddressDecision { state, at }) = &self.email {
+            consent.apply_address(Topic::Email, state, *at);
+        }
+        for (group, AddressDecision { state, at }) in &self.groups {
+            consent.apply_address(Topic::Group(group), state, *at);
+        }
+    }
+
+    /// A document with what applies to the user; none if it cannot be read.
+    pub fn applied(&self, document: &str) -> Option<String> {
+        let mut profile = Profile::parse(document).ok()?;
+        let mut consent = Consent::read(&profile);
+        self.apply_to(&mut consent);
+        consent.write(&mut profile);
+        Some(profile.to_document())
+    }
+
+    /// Changes a user who was read from this document to what applies to the user.
+    fn apply_to_recipient(&self, recipient: &mut Recipient, document: &str) {
+        recipient.stopped = self.stopped;
+        let Ok(mut profile) = Profile::parse(document) else { return };
+        let mut consent = Consent::read(&profile);
+        self.apply_to(&mut consent);
+        consent.write(&mut profile);
+        recipient.set_states(&profile);
+    }
+}
+
+/// What is known about the addresses of some users.
+#[derive(Clone, Debug, Default)]
+pub struct AddressStates {
+    /// Only users of whose addresses something is known.
+    users: HashMap<Uuid, AddressState>,
+}
+
+impl AddressStates {
+    /// For users with these documents.
+    pub async fn look_up<'d>(
+        tx: &mut Tx,
+        workspace: i32,
+        documents: impl Iterator<Item = (Uuid, &'d str)>,
+    ) -> Result<Self, StoreError> {
+        let known = suppression_rows::known(tx, workspace).await?;
+        if known.is_empty() {
+            return Ok(Self::default());
+        }
+        // A document that cannot be read has no addresses.
+        let contacts = documents.filter_map(|(id, document)| {
+            serde_json::from_str(document).ok().map(|contact: Contact<'_>| (id, contact))
+        });
+        let contacts: Vec<(Uuid, Contact<'_>)> = contacts.collect();
+        Self::of_known(tx, workspace, &known, &contacts).await
+    }
+
+    /// For users with these addresses.
+    pub async fn of_contacts(
+        tx: &mut Tx,
+        workspace: i32,
+        contacts: &[(Uuid, Contact<'_>)],
+    ) -> Result<Self, StoreError> {
+        let known = suppression_rows::known(tx, workspace).await?;
+        Self::of_known(tx, workspace, &known, contacts).await
+    }
+
+    async fn of_known(
+        tx: &mut Tx,
+        workspace: i32,
+        known: &Known,
+        contacts: &[(Uuid, Contact<'_>)],
+    ) -> Result<Self, StoreError> {
+        let mut states: HashMap<Uuid, AddressState> = HashMap::new();
+        if let Some(key) = &known.key {
+            let mut users: HashMap<Hash, Vec<Uuid>> = HashMap::new();
+            for (id, contact) in contacts {
+                let email = contact.email.clone().map(Address::Email);
+                let phone = contact.phone.clone().map(Address::Phone);
+                for address in email.into_iter().chain(phone) {
+                    users.entry(key.hash(&address)).or_default().push(*id);
+                }
+            }
+            let hashes: Vec<Hash> = users.keys().copied().collect();
+            for row in suppression_rows::find(tx, workspace, &hashes).await? {
+                for id in row.hash().and_then(|hash| users.get(&hash)).into_iter().flatten() {
+                    states.entry(*id).or_default().add(&row);
+                }
+            }
+        }
+        if known.has_earlier {
+            let mut users: HashMap<Hash, Vec<Uuid>> = HashMap::new();
+            for (id, contact) in contacts {
+                let hashes = contact.email.iter().flat_map(|email| name_hashes(Name::Email, email));
+                hashes.for_each(|hash| users.entry(hash).or_default().push(*id));
+            }
+            let hashes: Vec<Hash> = users.keys().copied().collect();
+            for (hash, at) in suppression_rows::find_earlier(tx, workspace, &hashes).await? {
+                for id in users.get(&hash[..]).into_iter().flatten() {
+                    states.entry(*id).or_default().add_earlier(at);
+                }
+            }
+        }
+        states.retain(|_, state| !state.is_empty());
+        Ok(Self { users: states })
+    }
+
+    /// What is known about one address.
+    pub async fn of_address(
+        tx: &mut Tx,
+        workspace: i32,
+        contact: Contact<'_>,
+    ) -> Result<AddressState, StoreError> {
+        let contacts = [(Uuid::nil(), contact)];
+        let mut states = Self::of_contacts(tx, workspace, &contacts).await?;
+        Ok(states.users.remove(&Uuid::nil()).unwrap_or_default())
+    }
+
+    /// What is known about the address with a hash.
+    pub async fn of_hash(
+        tx: &mut Tx,
+        workspace: i32,
+        hash: &Hash,
+    ) -> Result<AddressState, StoreError> {
+        let mut state = AddressState::default();
+        for row in suppression_rows::find(tx, workspace, &[*hash]).await? {
+            state.add(&row);
+        }
+        Ok(state)
+    }
+
+    /// Whether nothing is known about any of the addresses.
+    pub fn is_empty(&self) -> bool {
+        self.users.is_empty()
+    }
+
+    /// What is known about the addresses of a user, if anything.
+    pub fn of_user(&self, service_id: Uuid) -> Option<&AddressState> {
+        self.users.get(&service_id)
+    }
+
+    /// Changes a user who was read from this document to what applies to the user.
+    pub fn apply(&self, recipient: &mut Recipient, document: &str) {
+        if let Some(state) = self.users.get(&recipient.service_id) {
+            state.apply_to_recipient(recipient, document);
+        }
+    }
+}
+
+/// A stored user as messages see the user, with what applies to the user's addresses.
+pub async fn recipient(
+    tx: &mut Tx,
+    workspace: i32,
+    user: &StoredUser,
+) -> Result<Recipient, StoreError> {
+    let id = user.service_id;
+    let mut recipient = Recipient::read(id, &user.doc)
+        .map_err(|error| StoreError::Corrupt(format!("users.doc of {id}: {error}")))?;
+    let documents = std::iter::once((id, user.doc.as_str()));
+    AddressStates::look_up(tx, workspace, documents).await?.apply(&mut recipient, &user.doc);
+    Ok(recipient)
+}
+
+/// The id of a subscription group as it is compared.
+pub fn group_scope(id: &str) -> Cow<'_, str> {
+    check::group_id(id)
+}
+
+#[cfg(test)]
+mod tests;
