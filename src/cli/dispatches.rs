@@ -3,6 +3,7 @@
 mod recipients;
 
 use clap::Subcommand;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -16,8 +17,8 @@ use crate::app::App;
 use crate::config::Config;
 use crate::dispatches::api::status::{cancellation, may_still_be_sent};
 use crate::dispatches::{
-    self, DispatchSummary, Filter, LocalTime, MAX_COUNTED_MESSAGES, MAX_SCANNED_MESSAGES, Reason,
-    UnsentMessages,
+    self, DispatchSummary, Filter, ListedKind, LocalTime, MAX_COUNTED_MESSAGES,
+    MAX_SCANNED_MESSAGES, Reason, UnsentMessages,
 };
 use crate::messages::dispatch;
 use crate::messages::dispatch::state::State;
@@ -78,6 +79,11 @@ enum Command {
 struct List {
     #[command(flatten)]
     which: ListArguments<State>,
+    /// Only sends with this cause. Transactional emails are listed only with `transactional`, or
+    /// with their campaign
+    #[arg(long, value_parser = PossibleValuesParser::new(ListedKind::ALL.map(ListedKind::name))
+        .try_map(|name| ListedKind::from_name(&name).ok_or("unknown kind")))]
+    kind: Option<ListedKind>,
     /// Only sends of this campaign or Canvas: its id or its name
     #[arg(long, value_name = "CAMPAIGN")]
     campaign: Option<String>,
@@ -122,8 +128,8 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 }
 
 async fn list(app: &App, arguments: List) -> CommandResult {
-    let List { which: ListArguments { state, workspace, page }, campaign, since, until } =
-        arguments;
+    let List { which, kind, campaign, since, until } = arguments;
+    let ListArguments { state, workspace, page } = which;
     let after = page.after(dispatch_id)?;
     let mut tx = app.store.snapshot().await?;
     let accepted = range(since, until, app.database_now(&mut tx).await?)?;
@@ -139,14 +145,14 @@ async fn list(app: &App, arguments: List) -> CommandResult {
     let mut filter = Filter {
         workspace: workspace_id,
         state,
+        kind,
         campaign_id,
         accepted,
         limit,
         ..Filter::default()
     };
     if let Some(id) = after {
-        let last = dispatches::summary(&mut tx, id).await?.ok_or_else(|| unknown(id))?;
-        filter.after = last.position();
+        filter.after = dispatches::position(&mut tx, id).await?.ok_or_else(|| unknown(id))?;
     }
     let mut found = Vec::new();
     loop {

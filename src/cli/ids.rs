@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::CommandResult;
 use crate::dispatches::RecipientPosition;
 use crate::workspaces::Channel;
-use exports::status::is_object_prefix;
+use proof::manifest::is_object_prefix;
 
 pub fn dispatch_id(text: &str) -> Result<Uuid, String> {
     let example = "0197b6a83c557e119a1f3f0f3c2d6e54";

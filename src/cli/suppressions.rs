@@ -1,5 +1,8 @@
 //! `longshore suppressions`.
 
+use std::io::{BufWriter, stdout};
+use std::path::{Path, PathBuf};
+
 use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
@@ -10,14 +13,16 @@ use super::{CommandResult, WorkspaceArgument, retry};
 use crate::app::App;
 use crate::config::Config;
 use crate::users::profile::check;
-use crate::users::selector::phone_number;
 use crate::users::suppressions::{self, Address, EMAIL, KnownState};
-use kit::clock::serialize_time;
+use crate::workspaces;
+use kit::clock::{serialize_optional_time, serialize_time};
+use kit::phone;
 use kit::words::grouped;
 use store::claims;
 use tracking::opt_outs;
+use tracking::saved_suppressions as saved;
 
-/// Show and change which addresses get no messages: opt-outs and complaints.
+/// Show and change which addresses get no messages: opt-outs, complaints and bounces.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   longshore suppressions count
@@ -59,11 +64,35 @@ enum Command {
   longshore suppressions add ann@example.com
   longshore suppressions add +15550100 --group 7d0c6f5e-4b1a-4e0f-9a55-2f6d1c3b8a90")]
     Add(Edit),
-    /// End the opt-outs and complaints of addresses; do this only if the person asked for it
+    /// End the opt-outs, complaints and bounces of addresses; do this only if the person asked for it
     #[command(after_help = "Examples:
   longshore suppressions lift ann@example.com
   longshore suppressions lift +15550100 --group 7d0c6f5e-4b1a-4e0f-9a55-2f6d1c3b8a90")]
     Lift(Edit),
+    /// Print all suppressions, for `suppressions restore`
+    ///
+    /// The output has hashes of addresses and the keys of the hashes, with which guesses can be
+    /// tested: keep it as a secret.
+    #[command(
+        after_help = "Example:\n  (umask 077; longshore suppressions save > suppressions.jsonl)"
+    )]
+    Save {
+        /// Only those of this workspace
+        #[arg(long, value_name = "NAME")]
+        workspace: Option<String>,
+    },
+    /// Add the suppressions of a file to those of the database, after the restore of a backup
+    ///
+    /// Of two decisions about an address, the later one holds. You can repeat it.
+    #[command(after_help = "Example:\n  longshore suppressions restore suppressions.jsonl")]
+    Restore {
+        /// The file from `suppressions save`; - reads the standard input, which is not checked as a
+        /// whole before it is applied
+        file: PathBuf,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(clap::Args)]
@@ -86,7 +115,7 @@ fn parse_address(text: &str) -> Result<Address<'static>, String> {
         check::email(text).map_err(|why| why.to_string())?;
         return Ok(Address::Email(text.to_owned().into()));
     }
-    let number = phone_number(text).ok_or("expected an email address, or + and 7 to 15 digits")?;
+    let number = phone::e164(text).ok_or("expected an email address, or + and 7 to 15 digits")?;
     Ok(Address::Phone(number.into()))
 }
 
@@ -99,7 +128,31 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         }
         Command::Add(edit) => add(&app, &edit).await,
         Command::Lift(edit) => lift(&app, &edit).await,
+        Command::Save { workspace } => save(&app, workspace.as_deref()).await,
+        Command::Restore { file, json } => restore(&app, &file, json).await,
     }
+}
+
+async fn save(app: &App, workspace: Option<&str>) -> CommandResult {
+    let mut tx = app.store.snapshot().await?;
+    let workspaces = match super::find_named(&mut tx, workspace).await? {
+        Some(workspace) => vec![workspace],
+        None => workspaces::list(&mut tx).await?,
+    };
+    tx.commit().await?;
+    let workspaces: Vec<_> = workspaces.into_iter().map(|found| (found.id, found.name)).collect();
+    Ok(saved::save(&app.store, &workspaces, BufWriter::new(stdout())).await?)
+}
+
+async fn restore(app: &App, file: &Path, json: bool) -> CommandResult {
+    let restored = saved::restore_file(&app.store, app.clock.now_ms(), file).await;
+    let restored = restored.map_err(|error| format!("{}: {error}", file.display()))?;
+    if json {
+        println!("{}", serde_json::to_string(&restored)?);
+    } else {
+        println!("{} suppressions are known again", grouped(restored.suppressions));
+    }
+    Ok(())
 }
 
 async fn counts(app: &App, workspace: &WorkspaceArgument, json: bool) -> CommandResult {
@@ -120,6 +173,10 @@ struct ShownState {
     state: String,
     #[serde(serialize_with = "serialize_time")]
     at: i64,
+    #[serde(serialize_with = "serialize_optional_time", skip_serializing_if = "Option::is_none")]
+    until: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dispatch_id: Option<String>,
 }
 
 async fn check_address(
@@ -137,15 +194,18 @@ async fn check_address(
         reason: known.reason.name(),
         state: known.state,
         at: known.at,
+        until: known.until,
+        dispatch_id: known.dispatch_id.map(|id| id.simple().to_string()),
     });
     let shown: Vec<ShownState> = shown.collect();
     if json {
         println!("{}", json!({ "suppressed": suppressed, "states": shown }));
         return Ok(());
     }
-    let headers = ["SCOPE", "REASON", "STATE", "AT"];
+    let headers = ["SCOPE", "REASON", "STATE", "AT", "UNTIL"];
     table::print(false, "decisions about this address", headers, &shown, |state| {
-        [text(&state.scope), text(state.reason), text(&state.state), time(state.at)]
+        let until = table::optional(state.until.map(time));
+        [text(&state.scope), text(state.reason), text(&state.state), time(state.at), until]
     })
 }
 

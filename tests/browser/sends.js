@@ -41,6 +41,24 @@ test("an operator finds a wrong send by its campaign, watches it, and cancels it
     });
 });
 
+test("without JavaScript, an operator checks a campaign, and sends it to a segment", async () => {
+    await as("operator", { javaScriptEnabled: false }, async (page) => {
+        const main = page.getByRole("main");
+        await page.at(SENDS);
+        await main.getByRole("link", { name: "Send a campaign" }).click();
+        await main.getByLabel("Campaign").selectOption({ label: "Spring sale" });
+        await main.getByRole("button", { name: "Check" }).click();
+        await main.getByText("Choose a segment of this workspace").first().waitFor();
+        assert.equal(await main.getByRole("button", { name: "Send now" }).count(), 0);
+        await main.getByLabel("Segment").selectOption({ label: "Gold customers" });
+        await main.getByRole("button", { name: "Check" }).click();
+        await main.getByRole("region", { name: "What would happen" }).getByText("Left out").waitFor();
+        await main.getByRole("button", { name: "Send now" }).click();
+        await page.waitForURL(/\/sends\/[0-9a-f]{32}$/);
+        await main.getByText("Segment Gold customers").first().waitFor();
+    });
+});
+
 test("without JavaScript, an admin sees who got a send, and what its campaign sends to a user", async () => {
     const id = await world.send({ segment: "Gold customers" });
     await world.sent(id);
@@ -83,6 +101,8 @@ test("axe finds no violation on the pages of sends, and none scrolls sideways, i
             `${SENDS}/${done}/recipients`,
             `${SENDS}/${done}/recipients?outcome=failed`,
             `/w/acme/preview?campaign=${CAMPAIGN}`,
+            `${SENDS}/new?campaign=${CAMPAIGN}&segment_id=${await world.segment(HOSTILE.long)}`,
+            `${SENDS}/new?campaign=&segment_id=`,
         ];
         for (const path of paths) {
             await page.at(path);

@@ -244,8 +244,7 @@ canvases:
     let mut tx = world.installation.app.store.snapshot().await.unwrap();
     let stored = campaigns::stored(&mut tx, world.installation.workspace).await.unwrap();
     drop(tx);
-    let content: Vec<Value> =
-        stored.iter().map(|entry| Value::Object(entry.content.clone())).collect();
+    let content: Vec<Value> = stored.iter().map(|entry| json!(entry.content)).collect();
     assert_eq!(content[0]["messages"]["email"]["body"], "Dear {{${first_name}}}");
     assert_eq!(content[0]["messages"]["email"]["count"], 3);
     assert_eq!(content[0]["messages"]["email"]["note"], Value::Null);

@@ -6,6 +6,7 @@ mod installation;
 mod json;
 mod lists;
 mod output;
+mod secrets;
 mod waiting;
 
 use std::path::Path;

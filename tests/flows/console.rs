@@ -1,5 +1,6 @@
 //! The console: who may sign in, what a session may do, and that nobody else can do it.
 
+mod campaign_sends;
 mod catalogs;
 mod dead_letters;
 mod deliveries;

@@ -409,3 +409,39 @@ async fn the_command_prints_the_estimate() {
     storage.restore().await;
     fleet.close().await;
 }
+
+async fn a_misspelt_attribute_is_named(backend: Backend) {
+    let (fleet, api) = start(backend, &workspace(), &numbered(3_000)).await;
+    let fields = ["email", "custom_attributes.number", "custom_attributes.nubmer"];
+    // Also if nobody matches: the condition is not computed for it.
+    for (path, mut body) in [
+        (EXPORT, json!({})),
+        (SEGMENT, json!({ "audience": below(10) })),
+        (SEGMENT, json!({ "audience": below(0) })),
+    ] {
+        body["fields_to_export"] = json!(fields);
+        let created = api.post(path, &body).await;
+        assert_eq!(created.status, 201, "{created:?}");
+        let warnings = created.body["warnings"].as_array().expect("warnings");
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert_eq!(
+            (&warnings[0]["field"], &warnings[0]["code"]),
+            (&json!("fields_to_export.custom_attributes.nubmer"), &json!("unknown-attribute")),
+        );
+    }
+    let body = json!({ "fields_to_export": ["custom_attributes.number"] });
+    let created = api.post(EXPORT, &body).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    assert_eq!(created.body.get("warnings"), None);
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_misspelt_attribute_is_named_on_the_embedded_default() {
+    a_misspelt_attribute_is_named(Backend::Embedded).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_misspelt_attribute_is_named_on_real_servers() {
+    a_misspelt_attribute_is_named(Backend::Fleet(1)).await;
+}

@@ -1,6 +1,8 @@
 //! What proves that an export is whole: checked by `longshore export verify` and by other programs,
 //! and what each kind of damage leads to.
 
+mod tampering;
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -387,6 +389,41 @@ async fn every_line_is_a_record_of_the_served_schema() {
         assert_eq!(lines, USERS);
     }
     fleet.close().await;
+}
+
+/// What a person types may have the secrets of a storage: no error repeats them.
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_of_verify_have_no_secrets() {
+    let storage = TestStorage::s3().await;
+    let secret = "c2VjcmV0LW9mLWEtdGVzdA";
+    let export = "9d2261c4-4cf3-44b0-909b-455baf540288-1795249898";
+    let unreachable = "endpoint=http://127.0.0.1:1&region=x&access_key_id=a";
+    let targets = [
+        // Of a storage without exports.
+        storage.objects_url(),
+        format!("s3://bucket/x?{unreachable}&secret_access_key={secret}"),
+        format!("s3://bucket/x?colour=red&secret_access_key={secret}"),
+        format!("s3://bucket:{secret}@host/x"),
+        format!("s3://[?secret_access_key={secret}"),
+        format!("S3://bucket?secret_access_key={secret}"),
+        format!(" s3://bucket?secret_access_key={secret}"),
+        format!("gs://bucket?secret_access_key={secret}"),
+        format!("azure://container?account=a&access_key={secret}!"),
+        format!("http://127.0.0.1:1/users/export/{export}/download?signature={secret}"),
+        format!("https://u:{secret}@127.0.0.1:1/users/export/{export}/download?signature=x"),
+        format!("http://127.0.0.1:1/x?signature={secret}"),
+    ];
+    let secrets = [Some(secret.to_owned()), storage.secret()];
+    for target in targets {
+        let output = longshore(&["export", "verify", &target, "--unsigned"]).await;
+        assert!(!output.status.success(), "{target}");
+        let printed =
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(!printed.is_empty(), "{target}");
+        for secret in secrets.iter().flatten() {
+            assert!(!printed.contains(secret.as_str()), "{target}: {printed}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod audit;
+mod bounces;
 mod campaign_previews;
 mod cancelling;
 mod channels;
@@ -30,6 +31,7 @@ mod send_limits;
 mod send_repeats;
 pub mod sending;
 mod settings;
+mod stopping;
 mod tls;
 mod transactional;
 mod triggers;

@@ -10,3 +10,4 @@ mod newer;
 pub mod restore;
 mod schema;
 mod shapes;
+mod suppressions;

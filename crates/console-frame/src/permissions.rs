@@ -31,11 +31,23 @@ const BUILT_IN: &[(&str, &[Right])] = &[
     ("see_users", &[Right::UsersView]),
     (
         "send_campaigns",
-        &[Right::SegmentsView, Right::MessagesView, Right::MessagesCancel, Right::CatalogsView],
+        &[
+            Right::SegmentsView,
+            Right::MessagesView,
+            Right::MessagesCancel,
+            Right::MessagesSend,
+            Right::CatalogsView,
+        ],
     ),
     (
         "send_campaigns_canvases",
-        &[Right::SegmentsView, Right::MessagesView, Right::MessagesCancel, Right::CatalogsView],
+        &[
+            Right::SegmentsView,
+            Right::MessagesView,
+            Right::MessagesCancel,
+            Right::MessagesSend,
+            Right::CatalogsView,
+        ],
     ),
     ("view_pii", &[Right::UsersView]),
     (

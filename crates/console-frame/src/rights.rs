@@ -24,6 +24,8 @@ store::text_enum! {
         MessagesView = "messages.view",
         /// Cancel sends.
         MessagesCancel = "messages.cancel",
+        /// Send campaigns to segments.
+        MessagesSend = "messages.send",
         /// Catalogs, their items, and the products that were bought.
         CatalogsView = "catalogs.view",
         /// Send callbacks and postbacks again.
@@ -62,7 +64,7 @@ impl Role {
             Right::CatalogsView,
             Right::SystemView,
         ];
-        const OPERATOR: [Right; 8] = [
+        const OPERATOR: [Right; 9] = [
             Right::ExportsView,
             Right::SegmentsView,
             Right::MessagesView,
@@ -70,6 +72,7 @@ impl Role {
             Right::SystemView,
             Right::ExportsRun,
             Right::MessagesCancel,
+            Right::MessagesSend,
             Right::DeliveriesResend,
         ];
         match self {

@@ -14,8 +14,8 @@ pub fn all() -> Routes<App> {
     use Needs::{Nothing, Rights, Session};
     use Right::{
         AuditView, CatalogsView, DeadLettersManage, DeliveriesResend, ExportsDownload, ExportsRun,
-        ExportsView, KeysManage, MessagesCancel, MessagesView, SegmentsView, SessionsManage,
-        SystemView, UsersErase, UsersView,
+        ExportsView, KeysManage, MessagesCancel, MessagesSend, MessagesView, SegmentsView,
+        SessionsManage, SystemView, UsersErase, UsersView,
     };
     Routes::default()
         .get("/sign-in", Nothing, sign_in::show)
@@ -115,6 +115,16 @@ pub fn all() -> Routes<App> {
             segments::sample::show,
         )
         .get("/w/{workspace}/sends", Rights(&[MessagesView]), sends::list)
+        .get(
+            "/w/{workspace}/sends/new",
+            Rights(&[MessagesSend, MessagesView, SegmentsView]),
+            sends::new::show,
+        )
+        .post(
+            "/w/{workspace}/sends/new",
+            Rights(&[MessagesSend, MessagesView, SegmentsView]),
+            sends::new::submit,
+        )
         .get("/w/{workspace}/sends/{dispatch_id}", Rights(&[MessagesView]), sends::send::show)
         .post(
             "/w/{workspace}/sends/{dispatch_id}/cancel",

@@ -5,6 +5,7 @@
 //! declared.
 
 pub mod api;
+mod content;
 mod details;
 pub mod rows;
 mod trigger;
@@ -24,8 +25,10 @@ use kit::clock::millis;
 use kit::json::ObjectText;
 use store::{StoreError, text_enum};
 
+pub use content::Content;
 pub use rows::{
-    REMOVED, by_id, count, has_canvas, inactive, names, names_of, stored, triggered_by_purchases,
+    REMOVED, api_names, by_id, count, has_canvas, inactive, names, names_of, stored,
+    triggered_by_purchases,
 };
 pub use trigger::{Trigger, TriggerError};
 
@@ -64,9 +67,8 @@ pub struct Campaign {
     pub tags: Vec<String>,
     pub archived: bool,
     pub paused: bool,
-    /// The other fields by their names in the file, without absent ones.
     #[serde(flatten)]
-    pub content: Map<String, Value>,
+    pub content: Content,
 }
 
 impl Campaign {
@@ -103,27 +105,31 @@ impl Campaign {
 
     /// `archived` or `paused` if the campaign sends nothing.
     pub fn inactive(&self) -> Option<&'static str> {
-        match (self.archived, self.paused) {
-            (true, _) => Some("archived"),
-            (false, true) => Some("paused"),
-            (false, false) => None,
-        }
+        inactive_state(self.archived, self.paused)
     }
 
     /// What starts a triggered campaign.
     pub fn trigger(&self) -> Option<Trigger> {
-        Trigger::read(self.content.get("trigger")?.as_object()?).ok()
+        Trigger::read(&self.content.trigger.as_ref()?.tree()).ok()
     }
 
     /// The audience of a triggered campaign, if it is limited.
     pub fn audience(&self) -> Option<ObjectText> {
-        self.content.get("audience")?.as_object().map(ObjectText::from)
+        self.content.audience.clone()
     }
 
     /// How long after its message a purchase counts as a conversion, in milliseconds; none without
     /// `conversion_window`.
     pub fn conversion_window(&self) -> Option<i64> {
         window(self.content.get("conversion_window")?.as_str()?)
+    }
+}
+
+fn inactive_state(is_archived: bool, is_paused: bool) -> Option<&'static str> {
+    match (is_archived, is_paused) {
+        (true, _) => Some("archived"),
+        (false, true) => Some("paused"),
+        (false, false) => None,
     }
 }
 

@@ -21,7 +21,7 @@ use crate::values::{
     Network, Percent, Permission, Rate, TimeZone, WorkspaceName,
 };
 use company::Company;
-use content::campaigns::{Campaign, Kind};
+use content::campaigns::{Campaign, Content, Kind};
 use content::catalogs::Field;
 use email_template::DeclaredEmailTemplate;
 use gateway::workspaces::channels::{Channels, DeclaredPart, Part};
@@ -38,6 +38,7 @@ use gateway::workspaces::settings::{
 use gateway::workspaces::storage::NamedStorage;
 use gateway::workspaces::template_data::{CatalogSelection, ConnectedContent, ContentBlock};
 use gateway::workspaces::{Aliases, Budget, DeclaredApp, Limit, Segment};
+use kit::json::ObjectText;
 use storage::{DeclaredStorage, Storage};
 
 /// A workspace of Longshore, created and changed by `longshore apply FILE`. In every value,
@@ -346,11 +347,13 @@ pub(crate) struct DeclaredCampaign {
     /// The trigger of a triggered campaign: an object with `purchase` and `max_age`. `purchase` is
     /// an object with the `product_id` and `properties` that a purchase must have. `max_age` is the
     /// maximum age of the purchase, such as 90d, 12h or 30m. Default: 3d.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trigger: Option<Map<String, Value>>,
+    #[serde(skip_serializing)]
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub trigger: Option<ObjectText>,
     /// The audience of a triggered campaign, a connected audience. Default: all users.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub audience: Option<Map<String, Value>>,
+    #[serde(skip_serializing)]
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub audience: Option<ObjectText>,
     /// Time after a message during which a purchase counts as its result, such as 3d, 12h or 30m.
     #[serde(
         default,
@@ -368,7 +371,8 @@ impl DeclaredCampaign {
     fn campaign(&self) -> Campaign {
         let Self { id, kind, archived, paused, .. } = *self;
         let (name, tags) = (self.name.clone(), self.tags.clone());
-        Campaign { id, kind, name, tags, archived, paused, content: content(self) }
+        let content = Content::new(content(self), self.trigger.clone(), self.audience.clone());
+        Campaign { id, kind, name, tags, archived, paused, content }
     }
 }
 
@@ -404,7 +408,8 @@ pub(crate) struct DeclaredCanvas {
 
 impl DeclaredCanvas {
     fn campaign(&self) -> Campaign {
-        let (id, name, content) = (self.id, self.name.clone(), content(self));
+        let (id, name) = (self.id, self.name.clone());
+        let content = Content::new(content(self), None, None);
         let (kind, tags) = (Kind::Canvas, Vec::new());
         Campaign { id, kind, name, tags, archived: false, paused: false, content }
     }

@@ -55,7 +55,7 @@ pub struct Subject {
     /// The user of the profile.
     pub service_id: Option<Uuid>,
     /// Why no email may be sent to the user's address.
-    pub stopped: Option<suppressions::Reason>,
+    pub stopped: Option<suppressions::Stop>,
     pub event_properties: Option<TreeObject>,
     pub api_trigger_properties: Option<TreeObject>,
     pub canvas_entry_properties: Option<TreeObject>,

@@ -59,6 +59,11 @@ impl DispatchAudience {
         Self { kind, segment_id, segment_name: None, is_limited, dispatch_id, outcomes }
     }
 
+    /// One listed user.
+    pub(super) fn one_user() -> Self {
+        Self::new(None, false, None, true)
+    }
+
     /// With the name of the built-in segment, which has no row, if it is for this one.
     fn with_built_in_name(mut self, workspace: i32) -> Self {
         if self.segment_id == Some(segments::all_users_id(workspace)) {

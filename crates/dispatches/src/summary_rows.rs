@@ -6,19 +6,20 @@ use serde::{Deserialize, Serialize};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
+use crate::email_rows::{self, ListedKind};
 use crate::sent_by::DispatchChannels;
 use crate::sent_to::DispatchAudience;
 use gateway::paging;
 use kit::clock::{serialize_optional_time, serialize_time};
 use messages::dispatch::state::{MessageTotals, State};
 use messages::dispatch::{LeftOut, MAY_HAVE_BEEN_SENT, shown_state};
-use messages::order::{Kind, Wave};
+use messages::order::Wave;
 use messages::{Timing, When, waves};
 use store::documents::as_postgres_json;
 use store::{StoreError, Tx, from_row, on};
 
-/// Maximum number of dispatches that one page reads: few of a workspace may be in the state.
-const MAX_SCANNED: i64 = 10_000;
+/// Maximum number of dispatches that one page reads: few of a workspace may match.
+pub const MAX_SCANNED: i64 = 10_000;
 
 /// A dispatch and its progress. Times are milliseconds since the epoch, and ISO 8601 in JSON.
 #[derive(Clone, Debug, Serialize)]
@@ -27,7 +28,7 @@ pub struct DispatchSummary {
     pub id: Uuid,
     /// The workspace's name; none if it was deleted.
     pub workspace: Option<String>,
-    pub kind: Kind,
+    pub kind: ListedKind,
     pub state: State,
     pub campaign_id: Option<Uuid>,
     /// The campaign's name; none if it was deleted.
@@ -199,6 +200,8 @@ fn summaries_sql(tx: &Tx, table: &str, condition: &str) -> AssertSqlSafe<String>
 pub struct Filter {
     pub workspace: Option<i32>,
     pub state: Option<State>,
+    /// None: all but transactional emails, unless the campaign is transactional.
+    pub kind: Option<ListedKind>,
     pub campaign_id: Option<Uuid>,
     /// When the dispatch was accepted, in milliseconds since the epoch.
     pub accepted: Range<i64>,
@@ -226,6 +229,7 @@ impl Default for Filter {
         Self {
             workspace: None,
             state: None,
+            kind: None,
             campaign_id: None,
             accepted: i64::MIN..i64::MAX,
             after: ListPosition::START,
@@ -245,6 +249,9 @@ pub struct DispatchPage {
 /// The latest dispatches that match. A page may have fewer than `limit` dispatches, or none,
 /// although others follow.
 pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<DispatchPage, StoreError> {
+    if is_for_emails(tx, filter).await? {
+        return email_rows::list(tx, filter).await;
+    }
     // Those that have not ended are few, and have an index of their own: IS TRUE keeps SQLite from
     // using another one. Each condition is there only if it applies, so that SQLite uses an index.
     let is_open = matches!(filter.state, Some(State::Planning | State::Running));
@@ -257,8 +264,12 @@ pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<DispatchPage, StoreErr
     // One more than the page has: whether others follow.
     let max_found = filter.limit.saturating_add(1);
     let (state, max_scanned) = match filter.state {
-        None => ("$7 IS NULL", max_found),
-        Some(_) if is_open => ("state = $7 AND finished_at IS NULL", max_found),
+        None if filter.kind.is_none() => ("$7 IS NULL", max_found),
+        None => ("$7 IS NULL", MAX_SCANNED),
+        Some(_) if is_open && filter.kind.is_none() => {
+            ("state = $7 AND finished_at IS NULL", max_found)
+        }
+        Some(_) if is_open => ("state = $7 AND finished_at IS NULL", MAX_SCANNED),
         Some(_) => ("$7 IS NOT NULL", MAX_SCANNED),
     };
     let scanned = |columns: &str, limit: &str| {
@@ -274,7 +285,7 @@ pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<DispatchPage, StoreErr
         tx,
         &format!("({}) AS dispatches", scanned("*", "LIMIT $8")),
         &format!(
-            "($7 IS NULL OR {shown} = $7)
+            "($7 IS NULL OR {shown} = $7) AND ($10 IS NULL OR dispatches.kind = $10)
              ORDER BY dispatches.accepted_at DESC, dispatches.id DESC LIMIT $9"
         ),
     );
@@ -283,7 +294,8 @@ pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<DispatchPage, StoreErr
         .bind(filter.workspace).bind(filter.campaign_id)
         .bind(filter.accepted.start).bind(filter.accepted.end)
         .bind(filter.after.accepted_at).bind(filter.after.id).bind(state)
-        .bind(max_scanned).bind(max_found).fetch_all(c).await?);
+        .bind(max_scanned).bind(max_found).bind(filter.kind.map(ListedKind::name))
+        .fetch_all(c).await?);
     let (dispatches, next) = paging::page_of(found, filter.limit, DispatchSummary::position);
     if next.is_some() {
         return Ok(DispatchPage { dispatches, next });
@@ -297,6 +309,29 @@ pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<DispatchPage, StoreErr
         .bind(max_scanned - 1).fetch_all(c).await?);
     let next = rest.first().copied().filter(|_| rest.len() > 1);
     Ok(DispatchPage { dispatches, next })
+}
+
+/// Whether the filter is for transactional emails: by its kind, or because its campaign sends them.
+async fn is_for_emails(tx: &mut Tx, filter: &Filter) -> Result<bool, StoreError> {
+    let Some(campaign) = filter.campaign_id.filter(|_| filter.kind.is_none()) else {
+        return Ok(filter.kind == Some(ListedKind::Transactional));
+    };
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM campaigns
+                        WHERE id = $1 AND ($2 IS NULL OR workspace_id = $2)
+                          AND kind = 'transactional')",
+    )
+    .bind(campaign).bind(filter.workspace).fetch_one(c).await?))
+}
+
+/// The position of a dispatch, or of a transactional email, in its list.
+pub async fn position(tx: &mut Tx, id: Uuid) -> Result<Option<ListPosition>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT accepted_at, id FROM dispatches WHERE id = $1
+         UNION ALL
+         SELECT received_at, dispatch_id FROM transactional_emails WHERE dispatch_id = $1",
+    )
+    .bind(id).fetch_optional(c).await?))
 }
 
 pub async fn summary(tx: &mut Tx, id: Uuid) -> Result<Option<DispatchSummary>, StoreError> {

@@ -158,13 +158,18 @@ async fn respond(
     key: Option<IdempotencyKey>,
     body: &JsonText,
     fields: &Map<String, Value>,
-    request: ReadRequest,
+    mut request: ReadRequest,
 ) -> Result<Response, ApiError> {
     // A dry run never uses its key, even if the body is invalid.
     if fields.get("dry_run") == Some(&Value::Bool(true)) {
         let (users, options) = request?;
         let estimate = dry_run::run(app, caller.workspace.id, users, options).await?;
         return Ok((Recording::Settled, axum::Json(estimate)).into_response());
+    }
+    if let Ok((users, options)) = &mut request {
+        let unknown =
+            dry_run::unknown_attributes(app, caller.workspace.id, users, &options.fields).await;
+        options.warnings.extend(unknown);
     }
     match (key, request) {
         // It has no stored response.

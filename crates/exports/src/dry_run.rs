@@ -4,11 +4,13 @@
 //! The estimate is read in one snapshot: counts from the index, past exports, and a sample of users
 //! for what these do not say.
 
+mod attributes;
 mod estimate;
 mod sample;
 mod segment;
 mod test_write;
 
+pub use attributes::unknown_attributes;
 pub use estimate::{Estimate, Users as EstimatedUsers};
 pub(crate) use segment::sample_users;
 pub use segment::{SegmentSample, count_segment, sample_segment};
@@ -19,7 +21,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use self::estimate::{Measured, Speed, Users};
-use self::sample::{Sample, SampleSpec};
+use self::sample::{Effort, Sample, SampleSpec};
 use self::test_write::{TestWrite, Tested};
 use super::app::App;
 use super::archive::Shape;
@@ -287,7 +289,7 @@ async fn estimate(
         now: from_ms(now),
         kept: 0,
         attributes: warnings::named_attributes(&request.options.fields),
-        is_exact: false,
+        effort: Effort::Estimate,
     };
     let sample: Sample = sample::take(&app.cores, spec, tx, slot).await?;
     let users = estimate::users(&sample, has_condition);
@@ -305,20 +307,8 @@ async fn estimate(
         seconds: estimate::seconds(users.estimated, &speed),
         exports_in_progress,
         broken_users: sample.broken,
-        unknown_attributes: unknown_attributes(&sample),
+        unknown_attributes: attributes::warnings(&sample),
     })
-}
-
-/// The warnings about custom attributes that no sampled user of the audience has.
-fn unknown_attributes(sample: &Sample) -> Vec<Warning> {
-    let read: i64 = sample.stretches.iter().map(|stretch| stretch.read).sum();
-    let matched: i64 = sample.stretches.iter().map(|stretch| stretch.matched).sum();
-    if matched == 0 {
-        return Vec::new();
-    }
-    let is_all = read >= sample.counts.users;
-    let attributes = sample.unseen_attributes.iter();
-    attributes.map(|name| warnings::unknown_attribute(name, matched, is_all)).collect()
 }
 
 /// The speed of the installation's latest exports.

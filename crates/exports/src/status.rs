@@ -18,6 +18,7 @@ use super::{Audience, Job, Progress, State as JobState, download, part_rows, row
 use gateway::app::App;
 use gateway::{self, Access, ApiError, Caller, NoFields, Operation, Recording, Routes};
 use kit::clock::format_time;
+use proof::manifest::is_object_prefix;
 use runtime::audit::Change;
 use store::{StoreError, Tx};
 
@@ -105,12 +106,6 @@ impl<S: Send + Sync> FromRequestParts<S> for ObjectPrefix {
             .map(|Path(text)| Self(text))
             .ok_or_else(unknown)
     }
-}
-
-/// Whether it is `<uuid>-<unix seconds>`.
-pub fn is_object_prefix(text: &str) -> bool {
-    text.rsplit_once('-')
-        .is_some_and(|(id, seconds)| Uuid::try_parse(id).is_ok() && seconds.parse::<u64>().is_ok())
 }
 
 pub(super) fn unknown() -> ApiError {
@@ -427,16 +422,6 @@ mod tests {
         // More than were planned, and a clock that was set back.
         let more = Progress { users_done: 1_001, ..running() };
         assert_eq!(estimated_end(&more, 999_000), Some(999_000));
-    }
-
-    #[test]
-    fn a_prefix_has_one_shape() {
-        assert!(is_object_prefix("9d2261c4-4cf3-44b0-909b-455baf540288-1795249898"));
-        for other in
-            ["", "unknown", "\0", "9d2261c4-4cf3-44b0-909b-455baf540288", "x-1795249898", "-1"]
-        {
-            assert!(!is_object_prefix(other), "{other:?}");
-        }
     }
 
     fn job(storage_id: Option<Uuid>) -> Job {

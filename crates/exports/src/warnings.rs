@@ -42,7 +42,7 @@ pub fn unknown_attribute(name: &str, users: i64, is_all: bool) -> Warning {
     if is_all {
         warning.with_message("no user of the export has it".to_owned())
     } else {
-        warning.with_message(format!("none of {users} users of the export has it"))
+        warning.with_message(format!("none of the {users} users that were read has it"))
     }
 }
 

@@ -39,7 +39,7 @@ pub enum WarningCode {
     IgnoredValue,
     /// Null and an empty value are no subscription state: the stored state stays.
     NoState,
-    /// No user has a custom attribute with this name, as far as is known.
+    /// None of the users who were read has a custom attribute with this name.
     UnknownAttribute,
     /// The condition is about a custom attribute, but a field of the profile has this name.
     ProfileField,

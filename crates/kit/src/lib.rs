@@ -5,6 +5,7 @@
 //! | [`clock`] | the time of day, which a test can set |
 //! | [`compute`] | the processors that all work of a process shares |
 //! | [`derived_ids`] | UUIDs that are derived from content |
+//! | [`email_address`] | the spellings of an email address |
 //! | [`errors`] | the causes of an error |
 //! | [`html`] | HTML as plain text |
 //! | [`faults`] | places where a test can end or stop the process |
@@ -13,9 +14,11 @@
 //! | [`money`] | amounts as millionths, and currencies |
 //! | [`names`] | enums whose values have names |
 //! | [`panics`] | the text of a caught panic |
+//! | [`phone`] | phone numbers, as people write them |
 //! | [`private`] | files and folders that only their owner can read |
 //! | [`retry`] | whether a retry can help, and the pauses between attempts |
 //! | [`secrets`] | encryption, derived keys and signatures under one secret key |
+//! | [`smtp`] | replies of relays, and rejections because of the address |
 //! | [`sshsig`] | signatures that `ssh-keygen` checks, and the keys that may sign |
 //! | [`words`] | texts that people read: counts, cut texts, the nearest known name |
 //! | [`zones`] | time zones by their names |
@@ -27,6 +30,7 @@
 pub mod clock;
 pub mod compute;
 pub mod derived_ids;
+pub mod email_address;
 pub mod errors;
 pub mod faults;
 pub mod html;
@@ -36,9 +40,11 @@ pub mod log_limit;
 pub mod money;
 pub mod names;
 pub mod panics;
+pub mod phone;
 pub mod private;
 pub mod retry;
 pub mod secrets;
+pub mod smtp;
 pub mod sshsig;
 pub mod words;
 pub mod zones;

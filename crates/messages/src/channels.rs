@@ -132,7 +132,7 @@ fn outcome_name(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Sent => "sent",
         Outcome::Unreachable(_) => "unreachable",
-        Outcome::Bounced(_) => "bounced",
+        Outcome::Bounced { .. } => "bounced",
         Outcome::Failed(_) => "failed",
         Outcome::Later { .. } | Outcome::NoResponse { .. } => "later",
     }
@@ -149,7 +149,7 @@ fn log_outcome(message: &Outgoing<'_>, outcome: &Outcome) {
         Outcome::Later { reason, .. } | Outcome::NoResponse { reason, .. } => {
             tracing::debug!(%id, request_id, reason, "message deferred by the channel");
         }
-        Outcome::Bounced(reason) | Outcome::Failed(reason) => {
+        Outcome::Bounced { reason, .. } | Outcome::Failed(reason) => {
             tracing::info!(%id, request_id, reason, "message not sent");
         }
     }

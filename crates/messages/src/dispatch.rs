@@ -28,7 +28,7 @@
 //! | `send`, `starts`, `guard`, `waiting_users`, `settle`, `failure_log` | the attempts at messages, and their outcomes |
 //! | `kept` | what a dispatch keeps of the workspace file from its beginning |
 //! | `explain` | why a user got no message |
-//! | `ending`, `report`, [`sweep`] | the end of a dispatch, later reports about its messages, its deletion |
+//! | `ending`, `report`, `bounces`, [`sweep`] | the end of a dispatch, later reports about its messages, bounces, its deletion |
 //! | `rows`, `part_rows`, `message_rows`, `uncertain_rows` | the SQL of dispatches, parts and messages; of messages that may have been sent |
 //! | `past_rows`, `report_rows`, `console_rows`, `kept_rows` | the SQL of recipients of earlier dispatches, of reports and statistics, of the developer console, of kept content blocks |
 //! | [`state`], `error`, `telemetry` | states and counts, errors, metrics |
@@ -36,6 +36,7 @@
 //! Start with [`begin`], then `part`.
 
 mod batch;
+mod bounces;
 mod capping;
 mod console_rows;
 mod ending;
@@ -96,7 +97,7 @@ pub use part_rows::{SUMMED_COUNTS, count_in_flight, wait_for_batches};
 pub use past_rows::{count_users as count_recipients, order_field, outcome_condition};
 pub use plan::{give_up as give_up_plan, plan};
 pub use report::{Report, store_reports};
-pub use report_rows::{Receipt, add_statistics, receipts, sent_at};
+pub use report_rows::{Receipt, add_statistics, email_address, receipts, sent_at};
 pub use rows::shown_state;
 pub use state::State;
 pub use uncertain_rows::MAY_HAVE_BEEN_SENT;

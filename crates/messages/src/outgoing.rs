@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::content::Rendered;
 use gateway::workspaces::Channel;
 use gateway::workspaces::settings::Settings;
+use kit::smtp::AddressBounce;
 use people::users::Recipient;
 use people::users::suppressions::Hash;
 
@@ -66,7 +67,11 @@ pub enum Outcome {
     Unreachable(String),
     /// The channel accepted the address but rejected the message permanently (an SMTP reply 5xx to
     /// the recipient or to the content).
-    Bounced(String),
+    Bounced {
+        reason: String,
+        /// Whether the address is the cause, and how.
+        address: Option<AddressBounce>,
+    },
     /// It cannot be sent, and a retry cannot help.
     Failed(String),
     /// Not accepted this time; retried after `after` at the earliest.

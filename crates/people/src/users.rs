@@ -22,6 +22,7 @@
 //! | [`address`] | the spellings of an email address |
 //! | [`email_owners`] | the users who have an address, and the one that it identifies |
 //! | [`suppressions`] | what was decided about an address, and which addresses get no messages |
+//! | [`saved_suppressions`] | copying suppressions to another database |
 //! | [`phones`] | the phone numbers of users from before an upgrade |
 //! | [`recipient`] | a user as messages see them |
 //! | [`identifier`] | the identifiers of users in requests |
@@ -33,7 +34,6 @@ use uuid::Uuid;
 
 pub mod activity;
 pub mod activity_rows;
-pub mod address;
 pub mod consent;
 pub mod devices;
 pub mod email_owners;
@@ -56,6 +56,7 @@ pub mod recipient;
 pub mod record;
 pub mod rows;
 pub mod sample;
+pub mod saved_suppressions;
 pub mod scan;
 pub mod search;
 pub mod selector;
@@ -67,6 +68,7 @@ pub mod token_rows;
 pub mod tokens;
 mod unrecorded;
 
+pub use kit::email_address as address;
 pub use recipient::Recipient;
 
 pub use gateway::workspaces::groups::{BUCKETS, SLICES};

@@ -38,6 +38,12 @@ pub const ARCHIVE_SUFFIX: &str = ".zip";
 /// The objects next to the folder.
 pub const ALL_SUFFIXES: [&str; 3] = [MANIFEST_SUFFIX, CHECKSUMS_SUFFIX, SIGNATURE_SUFFIX];
 
+/// Whether a text is `<uuid>-<unix seconds>`.
+pub fn is_object_prefix(text: &str) -> bool {
+    text.rsplit_once('-')
+        .is_some_and(|(id, seconds)| Uuid::try_parse(id).is_ok() && seconds.parse::<u64>().is_ok())
+}
+
 /// The manifest of a completed export. Fields appear in the file in this order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ExportManifest")]

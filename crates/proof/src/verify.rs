@@ -108,8 +108,24 @@ impl Retry for VerifyError {
 /// Verifies the export with this `object_prefix`. `progress` gets the read and the expected bytes.
 ///
 /// A wrong signature or a manifest that contradicts itself ends the check: nothing else that the
-/// manifest states would prove anything.
+/// manifest states would prove anything. So does a link, a device or a pipe in place of a file.
 pub async fn verify(
+    source: &Source,
+    object_prefix: &str,
+    trust: &Trust,
+    reads_records: bool,
+    progress: impl FnMut(u64, u64),
+) -> Result<Report, VerifyError> {
+    match check(source, object_prefix, trust, reads_records, progress).await {
+        Err(VerifyError::Source(SourceError::NotAFile(name))) => {
+            let missing = Difference::new(name, DifferenceKind::Missing, "not a regular file");
+            Ok(Report::without_manifest(object_prefix, String::new(), missing))
+        }
+        result => result,
+    }
+}
+
+async fn check(
     source: &Source,
     object_prefix: &str,
     trust: &Trust,
@@ -269,18 +285,19 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Objects in the folder of the export that the manifest does not list: a reader of the folder
+/// Objects of the export, in its folder or as its archive, that the manifest does not list: a reader
 /// would take them for data.
 async fn added_objects(
     source: &Source,
     manifest: &Manifest,
 ) -> Result<Vec<Difference>, SourceError> {
-    if manifest.storage == ExportStorage::Url {
-        return Ok(Vec::new());
-    }
     let listed: BTreeSet<&str> =
         manifest.files.iter().filter_map(|file| file.key.as_deref()).collect();
-    let found = source.list(&manifest.object_prefix).await?;
+    let mut found = source.list(&manifest.object_prefix).await?;
+    let archive = manifest.sibling(ARCHIVE_SUFFIX);
+    if source.exists(&archive).await? {
+        found.push(archive);
+    }
     let added = found.into_iter().filter(|key| !listed.contains(key.as_str()));
     let added = added.take(MAX_DIFFERENCES);
     Ok(added.map(|key| Difference::new(key, DifferenceKind::Added, "")).collect())

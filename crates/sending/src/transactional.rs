@@ -17,6 +17,7 @@
 //! workspace gets more than its share of these.
 
 pub mod api;
+mod bounces;
 pub mod contents;
 pub mod postbacks;
 pub mod queue;
@@ -31,6 +32,7 @@ pub mod sla;
 use kit::clock::from_ms;
 use store::text_enum;
 
+pub use bounces::email_address;
 pub use reports::apply_report;
 pub use shown::{EmailDetails, email_details};
 

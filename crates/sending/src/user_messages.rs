@@ -259,8 +259,8 @@ struct Reason {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = Channel::ALL.map(Channel::name)))]
     channel: Option<&'static str>,
-    /// When the messages of the dispatch are due for the user. Absent unless the reason is the
-    /// user's local time.
+    /// When the messages of the dispatch are due for the user, if the reason is the user's local
+    /// time. When emails are sent again, if it is a bounce.
     #[serde(serialize_with = "serialize_optional_time", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     due_at: Option<i64>,

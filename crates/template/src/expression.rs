@@ -120,7 +120,9 @@ impl<'s> Parser<'s> {
         let right = self.expression()?;
         let is_order =
             !matches!(operator, Operator::Equal | Operator::NotEqual | Operator::Contains);
-        let is_number = |value: &_| matches!(value, Expression::Int(_) | Expression::Float(_));
+        let is_number = |value: &_| {
+            matches!(value, Expression::Int(_) | Expression::Float(_) | Expression::Exact(_))
+        };
         let is_text = |value: &_| matches!(value, Expression::Text(_));
         let is_mixed = is_text(&left) && is_number(&right) || is_number(&left) && is_text(&right);
         if is_order && is_mixed {
@@ -142,6 +144,7 @@ impl<'s> Parser<'s> {
             Token::Text(text) => Expression::Text(text.into()),
             Token::Int(int) => Expression::Int(int),
             Token::Float(float) => Expression::Float(float),
+            Token::Exact(digits) => Expression::Exact(digits.into()),
             Token::Field(name) => {
                 let name = self.known.field(name);
                 if self.is_first(at)

@@ -3,8 +3,13 @@
 
 use std::fmt;
 
+use kit::json::compare_numbers;
+
 /// Maximum characters of a field's name.
 const MAX_NAME: usize = 255;
+
+/// Maximum characters of a number.
+const MAX_NUMBER: usize = 400;
 
 /// An error, and its byte position.
 #[derive(Debug)]
@@ -41,6 +46,8 @@ pub(super) enum Token<'s> {
     Text(&'s str),
     Int(i64),
     Float(f64),
+    /// A number that neither of them has exactly.
+    Exact(&'s str),
     Mark(&'static str),
     /// `}}`, `%}` or the end of a line, whichever was opened.
     Close,
@@ -55,6 +62,7 @@ impl fmt::Display for Token<'_> {
             Self::Text(text) => write!(f, "the string `{}`", short(text)),
             Self::Int(int) => write!(f, "`{int}`"),
             Self::Float(float) => write!(f, "`{float}`"),
+            Self::Exact(digits) => write!(f, "`{}`", short(digits)),
             Self::Mark(mark) => write!(f, "`{mark}`"),
             Self::Close => f.write_str("the end"),
         }
@@ -240,16 +248,19 @@ impl<'s> Lexer<'s> {
         let integer_end = usize::from(rest.starts_with('-'));
         let integer_end = integer_end + digits(&rest[integer_end..]);
         let fraction = rest[integer_end..].strip_prefix('.').map_or(0, digits);
-        let (token, end) = if fraction == 0 {
-            (rest[..integer_end].parse().ok().map(Token::Int), integer_end)
-        } else {
-            let end = integer_end + 1 + fraction;
-            let float = rest[..end].parse().ok().filter(|float: &f64| float.is_finite());
-            (float.map(Token::Float), end)
-        };
+        let end = if fraction == 0 { integer_end } else { integer_end + 1 + fraction };
+        let number = &rest[..end];
         let at = self.at;
         self.at += end;
-        token.map_or_else(|| wrong(at, "the number is too large"), Ok)
+        if let Ok(int) = number.parse() {
+            return Ok(Token::Int(int));
+        }
+        let float = number.parse().ok().filter(|float: &f64| float.is_finite());
+        let Some(float) = float.filter(|_| number.len() <= MAX_NUMBER) else {
+            return wrong(at, "the number is too large");
+        };
+        let is_float = fraction > 0 && compare_numbers(&format!("{float:?}"), number).is_eq();
+        Ok(if is_float { Token::Float(float) } else { Token::Exact(number) })
     }
 
     fn field(&mut self) -> ParseResult<Token<'s>> {

@@ -241,6 +241,8 @@ pub(super) enum Expression {
     Bool(bool),
     Int(i64),
     Float(f64),
+    /// A number that neither of them has exactly.
+    Exact(Box<str>),
     Text(Box<str>),
     Empty,
     Blank,

@@ -373,6 +373,7 @@ impl<'s> Parser<'s> {
     pub fn note_count(&mut self, at: usize, value: &Expression) {
         let is_count = match value {
             Expression::Text(text) => text.trim().parse::<i64>().is_ok(),
+            Expression::Exact(digits) => !digits.contains('.'),
             Expression::Float(_) | Expression::Bool(_) | Expression::Range(_) => false,
             _ => true,
         };

@@ -358,6 +358,7 @@ impl<'a> Render<'a, '_> {
             Expression::Text(text) => Value::Text(text),
             Expression::Int(int) => Value::Int(*int),
             Expression::Float(float) => Value::Float(*float),
+            Expression::Exact(digits) => Value::Exact((&**digits).into()),
             Expression::Chain(chain) => self.chain(chain)?,
             Expression::Bool(bool) => Value::Bool(*bool),
             Expression::Nil => Value::Nil,

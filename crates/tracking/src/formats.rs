@@ -12,6 +12,7 @@ use gateway::formats::{CONTROLS, Identifier, NO_NUL, Time, UserAlias, first_of};
 use kit::json::MAX_LEVELS;
 use kit::money;
 use kit::money::{LIMIT, MILLION};
+use kit::phone;
 use kit::words::{MAX_LABEL, MAX_LOCAL};
 use people::users::profile::{Field, MAX_BYTES, MAX_TEXT, check, codes};
 
@@ -201,7 +202,11 @@ fn field_schema(field: Field, generator: &mut SchemaGenerator) -> Option<Value> 
         | Field::DeprecatedExternalIds => return None,
         Field::Email => json!(generator.subschema_for::<Email>()),
         Field::Phone => json!({
-            "type": "string", "pattern": r"^\+[1-9][0-9]{6,14}$", "description": "E.164.",
+            "type": "string", "pattern": phone::PATTERN_WITH_COUNTRY,
+            "not": { "pattern": phone::TRUNK_PREFIX },
+            "description": "A phone number with its country code and 7 to 15 digits. It may begin \
+                            with `+` or `00`, and have spaces and the characters `-./()` between \
+                            its digits. It is stored in E.164.",
         }),
         Field::FirstName
         | Field::LastName

@@ -14,6 +14,7 @@
 //! | `identities` | requests that change users' identities |
 //! | `subscriptions` | requests that read and set users' subscriptions |
 //! | `suppressions` | requests about addresses that get no messages |
+//! | [`saved_suppressions`] | suppressions in a file, for after a restore |
 //! | `products` | the products that were bought |
 //! | [`message`] | the messages from the gateway to the workers |
 //! | `limits`, `telemetry` | limits and reserved names; the metrics of the gateway |
@@ -39,6 +40,7 @@ mod operators;
 mod partitions;
 mod products;
 mod properties;
+pub mod saved_suppressions;
 mod subscriptions;
 mod suppressions;
 mod telemetry;

@@ -7,13 +7,15 @@ use axum::http::{Method, StatusCode};
 use axum::routing::{get, post};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use url::form_urlencoded;
 
+use super::subscriptions::check_group;
 use gateway::formats::{List, Success, SuccessText};
 use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::openapi::Tag;
-use gateway::workspaces::settings;
+use gateway::warnings::{Warned, Warning};
+use gateway::workspaces::settings::{self, Settings};
 use gateway::{
     self, Access, ApiError, Caller, Code, IdempotencyKey, JsonText, Operation, Routes, fields,
 };
@@ -61,7 +63,7 @@ struct SuppressionCounts {
 struct SuppressionCount {
     /// `email`, or the id of a subscription group.
     scope: String,
-    /// `decision` or `complaint`.
+    /// `decision`, `complaint` or `bounce`.
     reason: String,
     addresses: i64,
 }
@@ -108,11 +110,17 @@ struct CheckedAddress {
 struct ShownState {
     /// `email`, or the id of a subscription group.
     scope: String,
-    /// `decision` or `complaint`.
+    /// `decision`, `complaint` or `bounce`.
     reason: String,
-    /// `unsubscribed`, `subscribed` or `opted_in`; `suppressed` for a complaint.
+    /// `unsubscribed`, `subscribed` or `opted_in`; `suppressed` for a complaint or a bounce.
     state: String,
     at: String,
+    /// When a bounce ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+    /// The dispatch of the email that bounced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dispatch_id: Option<String>,
 }
 
 impl From<KnownState> for ShownState {
@@ -122,6 +130,8 @@ impl From<KnownState> for ShownState {
             reason: known.reason.name().to_owned(),
             state: known.state,
             at: format_time(known.at).to_string(),
+            until: known.until.map(|until| format_time(until).to_string()),
+            dispatch_id: known.dispatch_id.map(|id| id.simple().to_string()),
         }
     }
 }
@@ -206,7 +216,36 @@ struct Addresses {
     subscription_group_id: Option<String>,
 }
 
-fn example() -> serde_json::Value {
+/// The addresses of a request, with their scopes.
+struct NewStates {
+    addresses: Vec<(Address<'static>, String)>,
+    warnings: Vec<Warning>,
+}
+
+impl NewStates {
+    fn read(members: &Map<String, Value>, settings: &Settings) -> Result<Self, ApiError> {
+        let missing = |text: &str| ApiError::Field(Code::MissingField, text.to_owned());
+        let (request, warnings) = fields::read_request::<Addresses>(members)?;
+        let Addresses { emails, phones, subscription_group_id: group } = request;
+        let emails = emails.unwrap_or_default().0.into_iter();
+        let phones = phones.unwrap_or_default().0;
+        let group = group.map(|id| check_group(settings, &id)).transpose()?;
+        let scope = match group {
+            Some(group) => group.to_string(),
+            None if phones.is_empty() => String::new(),
+            None => return Err(missing("subscription_group_id is required with phones")),
+        };
+        let emails = emails.map(|text| Ok((email(text)?, EMAIL.to_owned())));
+        let phones = phones.into_iter().map(|text| Ok((phone(text)?, scope.clone())));
+        let addresses = emails.chain(phones).collect::<Result<Vec<_>, ApiError>>()?;
+        if addresses.is_empty() {
+            return Err(missing("emails or phones is required"));
+        }
+        Ok(Self { addresses, warnings })
+    }
+}
+
+fn example() -> Value {
     json!({ "emails": ["ann@example.com"] })
 }
 
@@ -219,19 +258,20 @@ fn describe_add() -> Operation {
         )
         .repeatable()
         .takes::<Addresses>("An address", example())
-        .returns_success(StatusCode::CREATED, "The addresses are suppressed.")
+        .returns::<Warned<Success>>(StatusCode::CREATED, "The addresses are suppressed.")
 }
 
 fn describe_lift() -> Operation {
     Operation::new(Method::POST, "liftSuppressions", TAG, "End the suppression of addresses")
         .by(Access::Key(EDIT))
         .about(
-            "Ends the opt-outs of at most 50 addresses of each kind, and for emails also complaints. \
+            "Ends the opt-outs of at most 50 addresses of each kind, and for emails also complaints and \
+             bounces. \
              Do this only if the person asked for it.",
         )
         .repeatable()
         .takes::<Addresses>("An address", example())
-        .returns_success(StatusCode::CREATED, "The addresses are no longer suppressed.")
+        .returns::<Warned<Success>>(StatusCode::CREATED, "The addresses are no longer suppressed.")
 }
 
 async fn change(
@@ -241,40 +281,17 @@ async fn change(
     key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<StoredResponse, ApiError> {
-    let Addresses { emails, phones, subscription_group_id } =
-        fields::read(&body.object_in_place(&app)?)?;
     let workspace = caller.workspace.id;
-    let emails = emails.unwrap_or_default().0.into_iter().map(email);
-    let emails = emails.collect::<Result<Vec<_>, ApiError>>()?;
-    let phones = phones.unwrap_or_default().0.into_iter().map(phone);
-    let phones = phones.collect::<Result<Vec<_>, ApiError>>()?;
-    if emails.is_empty() && phones.is_empty() {
-        return Err(ApiError::Field(Code::MissingField, "emails or phones is required".to_owned()));
-    }
-    let group = match subscription_group_id {
-        Some(id) => {
-            let settings = settings::find(&app, workspace).await?;
-            Some(super::subscriptions::check_group(&settings, &id)?.to_string())
-        }
-        None if phones.is_empty() => None,
-        None => {
-            let text = "subscription_group_id is required with phones";
-            return Err(ApiError::Field(Code::MissingField, text.to_owned()));
-        }
-    };
+    let settings = settings::find(&app, workspace).await?;
+    let request = NewStates::read(&body.object_in_place(&app)?, &settings);
     let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
         Begun::Replay(response) => return Ok(response),
         Begun::Turn(turn) => turn,
     };
+    // After the stored response: a body that was valid for it may be invalid now.
+    let NewStates { addresses, warnings } = request?;
     // The order of decisions is that of the database's clock.
     let now = claims::now(&mut turn.tx).await?;
-    let group = group.unwrap_or_default();
-    let (email_count, phone_count) = (emails.len(), phones.len());
-    let addresses: Vec<(Address<'_>, String)> = emails
-        .into_iter()
-        .map(|email| (email, EMAIL.to_owned()))
-        .chain(phones.into_iter().map(|phone| (phone, group.clone())))
-        .collect();
     let mut lifted = 0;
     match edit {
         Edit::Add => {
@@ -286,7 +303,8 @@ async fn change(
         }
     }
     // Not the addresses, which are those of users.
-    let (emails, phones) = (email_count, phone_count);
+    let emails = addresses.iter().filter(|(_, scope)| scope == EMAIL).count();
+    let phones = addresses.len() - emails;
     let change = match edit {
         Edit::Add => {
             Change::new("suppressions.add", "", json!({ "emails": emails, "phones": phones }))
@@ -297,8 +315,8 @@ async fn change(
         }
     };
     let recording = caller.record(&mut turn.tx, app.clock.now_ms(), change).await?;
-    let response =
-        turn.commit(StoredResponse::json(StatusCode::CREATED, &Success::default())?).await?;
+    let answer = Warned { response: Success::default(), warnings };
+    let response = turn.commit(StoredResponse::json(StatusCode::CREATED, &answer)?).await?;
     Ok(response.recorded(recording))
 }
 
@@ -311,4 +329,28 @@ pub fn opt_outs<'a>(addresses: &[(Address<'a>, String)], at: i64) -> Vec<NewDeci
         at,
     };
     addresses.iter().map(opt_out).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use content::sms::PhoneNumber;
+    use people::users::profile::Field;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Profiles, lists of numbers, and requests about numbers.
+        #[test]
+        fn all_that_read_numbers_read_the_same_one(
+            text in "(\\+|00)?([ (.)/-]{0,2}[1-9]){7,15}[ .]?"
+        ) {
+            let number = Phone::try_from(text.clone()).unwrap().number;
+            let listed = PhoneNumber::parse(&text).unwrap();
+            prop_assert_eq!(listed.e164(), &number);
+            prop_assert_eq!(phone(text.clone()).unwrap(), Address::Phone((&*number).into()));
+            let stored = check::value(Field::Phone, &json!(text).to_string(), &mut Vec::new());
+            prop_assert_eq!(stored, Ok(Some(json!(number).to_string())));
+        }
+    }
 }

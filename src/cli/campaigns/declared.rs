@@ -1,14 +1,15 @@
 //! `longshore campaigns list`, `show` and `preview`: what the workspace file declares, and its
 //! results.
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::app::App;
 use crate::campaigns::{self, Campaign, Kind};
 use crate::cli::table::printable;
 use crate::cli::{CommandResult, PageArguments, WorkspaceArgument, ids, print, table, template};
-use crate::dispatches;
 use crate::dispatches::preview::{Draft, Reason, Subject, add_reasons, declared, preview};
+use crate::dispatches::{self, Statistics};
 use crate::messages::external::External;
 use crate::workspaces::{Workspace, settings};
 use kit::json::{TreeObject, pretty};
@@ -97,15 +98,22 @@ fn channels(campaign: &Campaign) -> String {
         .join(", ")
 }
 
+/// A campaign with its state and results.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    campaign: &'a Campaign,
+    state: &'static str,
+    results: &'a [Statistics],
+}
+
 pub async fn show(app: &App, arguments: Show) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let (workspace, campaign) = find(&mut tx, &arguments.workspace, &arguments.campaign).await?;
     let results = dispatches::statistics(&mut tx, workspace.id, Some(campaign.id)).await?;
     if arguments.json {
-        let mut object = serde_json::to_value(&campaign)?;
-        object["state"] = state(&campaign).into();
-        object["results"] = serde_json::to_value(&results)?;
-        println!("{object}");
+        let shown = Shown { campaign: &campaign, state: state(&campaign), results: &results };
+        println!("{}", serde_json::to_string(&shown)?);
         return Ok(());
     }
     let fields = [
@@ -123,7 +131,7 @@ pub async fn show(app: &App, arguments: Show) -> CommandResult {
     } else {
         super::print_statistics(false, &results)?;
     }
-    println!("\n{}", printable(&pretty(&Value::Object(campaign.content).to_string())));
+    println!("\n{}", printable(&pretty(&campaign.content.to_json())));
     Ok(())
 }
 

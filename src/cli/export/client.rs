@@ -18,10 +18,10 @@ use uuid::Uuid;
 
 use super::events::Events;
 use crate::cli::table::{Cell, number, optional, progress, state, text, time_in};
-use exports::status::is_object_prefix;
 use gateway::warnings::Warning;
 use kit::errors::{causes, with_causes};
 use kit::words::{after_colon, count};
+use proof::manifest::is_object_prefix;
 use proof::verify::Trust;
 
 mod list;

@@ -80,15 +80,12 @@ pub(super) async fn run(arguments: Verify, as_json: bool) -> CommandResult {
         )
     })?;
     let prefixes = match &target.object_prefix {
-        Some(prefix) => vec![prefix.clone()],
+        Some(prefix) => [prefix.clone()].into(),
         None => target.source.exports().await?,
     };
     if prefixes.is_empty() {
-        let target = &arguments.target;
-        return Err(format!(
-            "{target} has no manifest (*.manifest.json): no export in it is complete"
-        )
-        .into());
+        let target = without_secrets(&arguments.target);
+        return Err(format!("{target} has no export").into());
     }
     let mut reports = Vec::new();
     for prefix in &prefixes {
@@ -148,6 +145,11 @@ pub(super) fn summary(report: &Report) -> String {
     format!("verified: {users} in {files}, {bytes}{records}, {signature}")
 }
 
+/// A target without what may be the parameters of a URL.
+fn without_secrets(target: &str) -> &str {
+    target.split_once('?').map_or(target, |(address, _)| address)
+}
+
 /// What is to be verified.
 struct Target {
     source: Source,
@@ -205,8 +207,9 @@ impl Target {
         let object_prefix = name.and_then(verify::prefix_in_name).filter(|_| path.is_file());
         let object_prefix = object_prefix.ok_or_else(|| {
             problem(format!(
-                "TARGET: {} is neither a directory nor a manifest of an export",
-                path.display()
+                "TARGET: {} is neither a directory, nor a manifest of an export, nor a URL with \
+                 http, https, s3 or azure",
+                without_secrets(&path.to_string_lossy())
             ))
         })?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());

@@ -49,6 +49,8 @@ async function pagesOfWorkspace(world, deadLetter) {
         "exports?state=failed",
         "exports/new",
         "sends",
+        "sends/new",
+        `sends/new?campaign=${CAMPAIGN}&segment_id=${segment}`,
         `sends/${send}`,
         `sends/${send}/recipients`,
         "preview",

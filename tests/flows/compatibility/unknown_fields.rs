@@ -1,11 +1,14 @@
 //! Fields that a request does not read: rejected if they could select users, else named in
 //! `warnings`.
 
+use longshore::workspaces::keys::PERMISSIONS;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{CAMPAIGN, CANVAS, GROUP, SEGMENT, World};
 use crate::support::api::answer;
+use crate::support::eventually;
+use crate::support::workspace::WorkspaceFile;
 
 /// A body with more fields.
 fn with(body: &Value, more: Value) -> Value {
@@ -75,6 +78,8 @@ fn requests() -> Vec<(&'static str, Value)> {
             }] }),
         ),
         ("/email/status", json!({ "email": "a@b.example", "subscription_state": "unsubscribed" })),
+        ("/suppressions/add", json!({ "emails": ["a@b.example"] })),
+        ("/suppressions/lift", json!({ "emails": ["a@b.example"] })),
     ]
 }
 
@@ -107,6 +112,46 @@ async fn a_misspelt_selection_of_users_is_rejected_and_a_comment_is_named() {
         let response = world.api.post(path, &body).await;
         assert!(response.body.get("warnings").is_none(), "{path}: {response:?}");
     }
+    world.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn suppressing_reads_only_its_fields_and_repeats_its_response() {
+    let mut world = World::start(&[]).await;
+    const ADD: &str = "/suppressions/add";
+    let add = json!({ "phones": ["+1 555 0101"], "subscription_group_id": GROUP });
+    for name in ["email", "phone", "phone_number", "Phones"] {
+        let more = with(&add, json!({ name: ["+15550102"] }));
+        let response = world.api.post(ADD, &more).await;
+        assert_eq!(response.status, 400, "{name}: {response:?}");
+    }
+    world.refused(ADD, with(&add, json!({ "mail": ["a@b.example"] })), 400, "unknown-field").await;
+    for (body, code) in [
+        (json!({}), "missing-field"),
+        (json!({ "emails": [] }), "missing-field"),
+        (json!({ "phones": ["+15550101"] }), "missing-field"),
+        (json!({ "emails": ["a"] }), "invalid-field"),
+        (json!({ "phones": ["555"], "subscription_group_id": GROUP }), "invalid-field"),
+    ] {
+        world.refused(ADD, body, 400, code).await;
+    }
+    let repeat = async |world: &World| {
+        let request = world.api.request(Method::POST, ADD).header("idempotency-key", "stop");
+        answer(request.json(&add)).await
+    };
+    let first = repeat(&world).await;
+    assert_eq!((first.status.as_u16(), first.body.get("warnings")), (201, None), "{first:?}");
+    // The group is removed: the request would be rejected now, but its response is stored.
+    let file = WorkspaceFile::new("acme").permitted(PERMISSIONS);
+    let file = file.with("subscription_groups", json!([]));
+    world.api = world.fleet.apply(std::slice::from_ref(&file)).await.remove(0);
+    world.fleet.prune(&[file]).await;
+    eventually("the group is removed", || async {
+        world.api.post(ADD, &add).await.body["code"] == "invalid-field"
+    })
+    .await;
+    let second = repeat(&world).await;
+    assert_eq!((second.status, second.body), (first.status, first.body));
     world.fleet.close().await;
 }
 

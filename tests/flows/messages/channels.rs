@@ -83,6 +83,7 @@ impl World {
             from: Some("Acme <hello@acme.example>".into()),
             status_postback: None,
             events_secret: Some(Secret(SECRET.to_vec())),
+            bounce_days: 90,
         });
     }
 
@@ -142,7 +143,7 @@ fn reason(outcome: &Outcome) -> &str {
     match outcome {
         Outcome::Sent => panic!("it was sent"),
         Outcome::Unreachable(reason)
-        | Outcome::Bounced(reason)
+        | Outcome::Bounced { reason, .. }
         | Outcome::Failed(reason)
         | Outcome::Later { reason, .. }
         | Outcome::NoResponse { reason, .. } => reason,

@@ -1,6 +1,7 @@
 //! Dispatches as a worker does them, with a real receiver: which users get messages and which not,
 //! what is tried again, what is counted. On SQLite and on PostgreSQL.
 
+mod bounces;
 mod content;
 mod ended;
 mod recipients;
@@ -249,8 +250,9 @@ async fn reports_count_once(world: World) {
     };
     assert!(report(Report::Delivered).await && !report(Report::Delivered).await);
     assert_eq!(world.receipts(user).await.unwrap(), 1);
-    assert!(report(Report::Bounced("full".into())).await);
-    assert!(!report(Report::Delivered).await && !report(Report::Bounced("full".into())).await);
+    let bounced = || Report::Bounced { reason: "full".into(), address: None };
+    assert!(report(bounced()).await);
+    assert!(!report(Report::Delivered).await && !report(bounced()).await);
     assert_eq!(world.receipts(user).await.unwrap(), 0);
     let statistics = world.statistics().await;
     let counts = ["sent", "delivered", "bounced"].map(|name| statistics[0][name].as_i64().unwrap());

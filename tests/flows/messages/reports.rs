@@ -174,6 +174,8 @@ async fn reports_are_applied_once(backend: Backend) {
     ] });
     assert_eq!(world.report(PUSH, FEEDBACK_SECRET, &late).await, 200);
     assert_eq!(world.ann().await["push_tokens"].as_array().map(Vec::len), Some(2));
+    // The address bounced.
+    world.fleet.run(&["suppressions", "lift", "ann@people.example"]).await;
     let (_, push) = world.send().await;
     let now = json!({ "reports": [{ "type": "unregistered_device", "id": push, "token": "old" }] });
     assert_eq!(world.report(PUSH, FEEDBACK_SECRET, &now).await, 200);

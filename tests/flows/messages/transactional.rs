@@ -4,6 +4,7 @@
 #[cfg(debug_assertions)]
 mod crashes;
 mod declared;
+mod listed;
 mod merging;
 mod postbacks;
 mod sweeping;
@@ -150,6 +151,7 @@ fn workspace(
             "users.track",
             "users.merge",
             "users.export.global_control_group",
+            "messages.dispatches.list",
         ])
         .with("campaigns", json!(campaigns))
         .with("canvases", json!([{ "id": OTHERS[4].0, "name": "canvas" }]))
@@ -190,6 +192,58 @@ pub fn by_id(emails: &[AcceptedEmail]) -> BTreeMap<String, usize> {
         *ids.entry(email.header("Message-ID").expect("a Message-ID")).or_default() += 1;
     }
     ids
+}
+
+/// A sync with empty columns re-subscribes nobody, whatever request brings it.
+#[tokio::test(flavor = "multi_thread")]
+async fn empty_states_in_attributes_decide_nothing() {
+    let scene = Scene::new(Backend::Embedded, []).await;
+    let out = "unsubscribed";
+    let states = |state: Value| json!({ "email_subscribe": state, "push_subscribe": state, "subscription_groups": state });
+    let mut ann = states(json!(out));
+    ann["external_id"] = "ann".into();
+    ann["email"] = "ann@acme.example".into();
+    ann["subscription_groups"] =
+        json!([{ "subscription_group_id": RECEIPT, "subscription_state": out }]);
+    scene.fleet.import("acme", &[ann.to_string()]).await;
+    let shown = async || {
+        let shown = scene.fleet.run(&["users", "show", "ann", "--json"]).await;
+        let shown: Value = serde_json::from_str(&shown).expect("JSON");
+        ["email_subscribe", "push_subscribe", "subscription_groups"].map(|name| shown[name].clone())
+    };
+    let before = shown().await;
+    assert_eq!(before[0], out, "{before:?}");
+    for empty in [json!(null), json!("")] {
+        let mut body = to("ann", json!({}));
+        let attributes = body["recipient"]["attributes"].as_object_mut().unwrap();
+        attributes.extend(states(empty.clone()).as_object().unwrap().clone());
+        let answer = scene.send(&body).await;
+        let dispatch = dispatch_id(&answer, 201);
+        let mut fields: Vec<String> = answer.body["warnings"]
+            .as_array()
+            .expect("warnings")
+            .iter()
+            .map(|warning| {
+                assert_eq!(warning["code"], "no-state", "{answer:?}");
+                warning["field"].as_str().unwrap().to_owned()
+            })
+            .collect();
+        fields.sort();
+        let names = ["email_subscribe", "push_subscribe", "subscription_groups"];
+        assert_eq!(fields, names.map(|name| format!("recipient.attributes.{name}")));
+        assert_eq!(scene.first_postback(&dispatch).await["status"], "sent");
+        // A group without a state is an error.
+        let group = json!([{ "subscription_group_id": RECEIPT, "subscription_state": empty }]);
+        body["recipient"]["attributes"]["subscription_groups"] = group.clone();
+        assert_eq!(scene.send(&body).await.status, 400);
+        let tracked = json!({ "attributes": [{
+            "external_id": "ann", "subscription_groups": group,
+        }] });
+        assert_eq!(scene.api.post("/users/track", &tracked).await.status, 400);
+        scene.fleet.applied().await;
+        assert_eq!(shown().await, before, "{empty}");
+    }
+    scene.fleet.close().await;
 }
 
 async fn an_email_is_sent_at_once_with_its_attributes(backend: Backend) {

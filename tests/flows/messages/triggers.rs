@@ -96,6 +96,69 @@ async fn starts_a_campaign(backend: Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn numbers_of_conditions_are_compared_to_the_last_digit_standalone() {
+    numbers_of_conditions_are_compared_to_the_last_digit(Backend::Embedded).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_of_conditions_are_compared_to_the_last_digit_in_a_fleet() {
+    numbers_of_conditions_are_compared_to_the_last_digit(Backend::Fleet(1)).await;
+}
+
+/// Two numbers that one double stands for: the campaigns are for the first of them.
+const WHOLE: [&str; 2] = ["18446744073709551617", "18446744073709551616"];
+const DECIMAL: [&str; 2] = ["123456789012345678.123456789", "123456789012345678.12345679"];
+
+async fn numbers_of_conditions_are_compared_to_the_last_digit(backend: Backend) {
+    let sending = Sending::start(backend, &[], |_| Vec::new()).await;
+    let text = |text: &str| message(&sending.receiver, text);
+    let by_trigger =
+        triggered(CAMPAIGN, text("{{event_properties.${n}}}"), json!({ "n": "WHOLE" }));
+    let mut by_audience = triggered(FOR_GOLD, text("gold"), json!({}));
+    by_audience["audience"] = json!({ "custom_attribute": {
+        "custom_attribute_name": "n", "comparison": "equals", "value": "DECIMAL",
+    } });
+    let file = sending.workspace.clone().with("campaigns", json!([by_trigger, by_audience]));
+    // The digits of a JSON number in a test are those of a double.
+    let document = file.document().replace("\"WHOLE\"", WHOLE[0]);
+    let document = document.replace("\"DECIMAL\"", DECIMAL[0]);
+    let file = sending.fleet.directory().join("exact.yaml");
+    std::fs::write(&file, document).expect("a file");
+    let path = file.to_str().expect("a path of ASCII");
+    sending.fleet.run(&["apply", path]).await;
+    let changes = sending.fleet.run(&["apply", "--dry-run", "--json", path]).await;
+    let changes: Value = serde_json::from_str(&changes).expect("JSON");
+    assert!(!changes.to_string().contains(CAMPAIGN), "{changes}");
+    for (campaign, digits) in [(CAMPAIGN, WHOLE[0]), (FOR_GOLD, DECIMAL[0])] {
+        for more in [&["--json"][..], &[]] {
+            let arguments = [&["campaigns", "show", campaign][..], more].concat();
+            let shown = sending.fleet.run(&arguments).await;
+            assert!(shown.contains(digits), "{shown}");
+        }
+    }
+    let users = ["ann", "bob"];
+    let user = |n: usize| {
+        let (user, number) = (users[n], DECIMAL[n]);
+        format!(r#"{{"external_id":"{user}","custom_attributes":{{"n":{number}}}}}"#)
+    };
+    sending.fleet.import("acme", &[user(0), user(1)]).await;
+    let purchases = [0, 1].map(|n| {
+        purchase(users[n], "tea", json!({ "n": "WHOLE" }))
+            .to_string()
+            .replace("\"WHOLE\"", WHOLE[n])
+    });
+    let body = format!(r#"{{"purchases":[{}]}}"#, purchases.join(","));
+    let answer = sending.api.post_text("/users/track", body).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    sending.at_rest(2).await;
+    sending.fleet.applied().await;
+    sending.all_ended().await;
+    let expected = [("ann", WHOLE[0]), ("ann", "gold")];
+    assert_eq!(sending.texts(), expected.map(|(user, text)| (user.to_owned(), text.to_owned())));
+    sending.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn old_purchases_start_only_campaigns_that_allow_them() {
     let sending = Sending::start(Backend::Embedded, &[], |receiver| {
         let text =

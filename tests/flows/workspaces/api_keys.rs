@@ -143,6 +143,10 @@ async fn revokers_in_the_audit_log_are_known_after_an_upgrade(world: World) {
     for sql in [
         "UPDATE api_keys SET revoked_by = NULL",
         "DROP INDEX segments_by_name",
+        "DROP TABLE dispatch_bounces",
+        "ALTER TABLE dispatch_parts DROP COLUMN emails",
+        "ALTER TABLE messages DROP COLUMN address",
+        "ALTER TABLE transactional_emails DROP COLUMN address",
         "DROP TABLE suppressions",
         "DROP TABLE suppression_keys",
         "ALTER TABLE dispatches DROP COLUMN kept",

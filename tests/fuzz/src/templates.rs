@@ -24,6 +24,7 @@ static SETTINGS: LazyLock<Settings> = LazyLock::new(|| {
             from: None,
             status_postback: None,
             events_secret: None,
+            bounce_days: 90,
         }),
         push: Some(provider()),
         sms: Some(provider()),

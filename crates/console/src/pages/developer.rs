@@ -17,8 +17,8 @@ use console_frame::lists::first_rows;
 use console_frame::parts;
 use console_frame::shell::workspace_command;
 use dispatches::ConsoleSummary;
+use dispatches::ListedKind;
 use gateway::workspaces::segments;
-use messages::order::Kind;
 use store::documents::parsed;
 
 /// Records on a page.
@@ -135,7 +135,7 @@ fn empty(query: &DeveloperQuery) -> Markup {
 fn row(page: &Page, send: &Listed, names: &HashMap<Uuid, String>) -> Markup {
     let Listed { record, segment_id, results } = send;
     let call = record.call.as_deref().unwrap_or_default();
-    let cause = match Kind::from_name(call) {
+    let cause = match ListedKind::from_name(call) {
         Some(kind) => labels::cause(kind),
         None => call,
     };

@@ -27,6 +27,7 @@ use exports::watched::Follower;
 use exports::{Job, Progress, State, create, download as downloads, overview, rows, status};
 use gateway::idempotency::{self, Begun, IdempotencyKey};
 use gateway::{ApiError, RequestId};
+use proof::manifest::is_object_prefix;
 use runtime::audit;
 use store::Tx;
 
@@ -174,7 +175,7 @@ async fn count_export_request(page: &Page, path: &ExportPath) -> Result<(), Page
 /// The `object_prefix` of a path. An invalid one is unknown, without a query.
 fn checked_prefix(path: &ExportPath) -> Result<&str, PageError> {
     let prefix = path.object_prefix.as_str();
-    status::is_object_prefix(prefix).then_some(prefix).ok_or(PageError::NotFound)
+    is_object_prefix(prefix).then_some(prefix).ok_or(PageError::NotFound)
 }
 
 /// The workspace's export of a path.

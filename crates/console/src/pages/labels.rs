@@ -4,10 +4,9 @@ use maud::{Markup, html};
 
 use crate::page::Page;
 use console_frame::parts::{self, Look, Tone};
-use dispatches::{DispatchAudience, DispatchSummary};
+use dispatches::{DispatchAudience, DispatchSummary, ListedKind};
 use gateway::workspaces::Channel;
 use messages::dispatch::{MessageOutcome, OutcomeFilter, State};
-use messages::order::Kind;
 use uuid::Uuid;
 
 /// How a state is shown.
@@ -30,25 +29,26 @@ pub fn title(send: &DispatchSummary) -> &str {
 
 /// The name of the campaign or Canvas of a send. `campaign` is none without one, and its name is
 /// none if it was removed. `kind` is none if the send was deleted.
-pub fn campaign_title(campaign: Option<Option<&str>>, kind: Option<Kind>) -> &str {
+pub fn campaign_title(campaign: Option<Option<&str>>, kind: Option<ListedKind>) -> &str {
     match (campaign, kind) {
         (Some(Some(name)), _) => name,
-        (Some(None), Some(Kind::Canvas)) => "Removed Canvas",
+        (Some(None), Some(ListedKind::Canvas)) => "Removed Canvas",
         (Some(None), Some(_)) => "Removed campaign",
         (Some(None), None) => "Removed campaign or Canvas",
-        (None, Some(Kind::LiveActivity)) => "Live activity",
+        (None, Some(ListedKind::LiveActivity)) => "Live activity",
         (None, _) => "Without a campaign",
     }
 }
 
 /// What caused a send.
-pub fn cause(kind: Kind) -> &'static str {
+pub fn cause(kind: ListedKind) -> &'static str {
     match kind {
-        Kind::Send => "Request",
-        Kind::Schedule => "Schedule",
-        Kind::Canvas => "Canvas",
-        Kind::Triggered => "Purchase",
-        Kind::LiveActivity => "Live activity",
+        ListedKind::Send => "Request",
+        ListedKind::Schedule => "Schedule",
+        ListedKind::Canvas => "Canvas",
+        ListedKind::Triggered => "Purchase",
+        ListedKind::LiveActivity => "Live activity",
+        ListedKind::Transactional => "Transactional email",
     }
 }
 
@@ -166,10 +166,10 @@ mod tests {
     fn a_removed_campaign_has_the_name_of_its_kind() {
         for (campaign, kind, expected) in [
             (Some(Some("News")), None, "News"),
-            (Some(None), Some(Kind::Canvas), "Removed Canvas"),
-            (Some(None), Some(Kind::Triggered), "Removed campaign"),
+            (Some(None), Some(ListedKind::Canvas), "Removed Canvas"),
+            (Some(None), Some(ListedKind::Triggered), "Removed campaign"),
             (Some(None), None, "Removed campaign or Canvas"),
-            (None, Some(Kind::LiveActivity), "Live activity"),
+            (None, Some(ListedKind::LiveActivity), "Live activity"),
             (None, None, "Without a campaign"),
         ] {
             assert_eq!(campaign_title(campaign, kind), expected);

@@ -1,5 +1,6 @@
 //! The sends of a workspace, newest first (docs/how-to/console-pages.md).
 
+pub mod new;
 pub mod preview;
 mod query;
 pub mod recipients;
@@ -26,7 +27,7 @@ use console_frame::rights::Right;
 use console_frame::shared::Shared;
 use console_frame::shell::{KEY_HEADER, api, workspace_command};
 use content::campaigns;
-use dispatches::{DispatchPage, DispatchSummary, Filter};
+use dispatches::{DispatchPage, DispatchSummary, Filter, ListedKind};
 use messages::dispatch::State;
 use store::StoreError;
 
@@ -106,6 +107,11 @@ fn content(page: &Page, listed: &Listed, table: &Markup) -> Markup {
                         (icon("search")) "Preview messages"
                     }
                 }
+                @if new::is_offered(page) {
+                    a.button.primary href=(page.workspace_link("/sends/new")) {
+                        (icon("send")) "Send a campaign"
+                    }
+                }
             }
         }
         (states(page, &listed.view))
@@ -166,6 +172,17 @@ fn filters(page: &Page, listed: &Listed) -> Markup {
                     }
                 }
                 (parts::field_error(errors, "campaign"))
+            }
+            div.field {
+                label.hint for="kind" { "Started by" }
+                select.input id="kind" name="kind" {
+                    option value="" { "All but transactional emails" }
+                    @for kind in ListedKind::ALL {
+                        option value=(kind.name()) selected[view.kind == Some(kind)] {
+                            (labels::cause(kind))
+                        }
+                    }
+                }
             }
             @for (field, label, at) in [("since", "From", view.since), ("until", "Before", view.until)] {
                 div.field {
@@ -233,7 +250,7 @@ fn empty(listed: &Listed) -> Markup {
     parts::empty(
         "No sends yet",
         "A send appears here once a worker has read its request, its schedule is due, or a purchase \
-         starts a campaign. Transactional emails are not listed.",
+         starts a campaign. To see transactional emails, choose them or their campaign above.",
     )
 }
 
@@ -244,8 +261,14 @@ fn row(page: &Page, send: &DispatchSummary) -> Markup {
         tr id=(format!("row-{id}")) {
             td.c-state { (labels::look(send.state).badge()) }
             td.c-main {
-                a.title id=(format!("s-{id}")) href=(labels::address(page, send.id, "")) {
+                @if send.kind == ListedKind::Transactional {
+                    // It has no page: that of its user has it.
                     (parts::name(labels::title(send)))
+                    span.mono.sub { (id) }
+                } @else {
+                    a.title id=(format!("s-{id}")) href=(labels::address(page, send.id, "")) {
+                        (parts::name(labels::title(send)))
+                    }
                 }
                 span.sub {
                     (labels::cause(send.kind))

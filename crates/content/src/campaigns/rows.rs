@@ -1,12 +1,13 @@
 //! The SQL of campaigns and Canvases.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::{ApiCampaign, ApiCampaigns};
-use super::{Campaign, Kind};
+use super::{Campaign, Kind, inactive_state};
 use store::documents::parsed;
 use store::{StoreError, Tx, execute, fetch_listed, from_row, on};
 
@@ -25,6 +26,15 @@ pub async fn stored(tx: &mut Tx, workspace: i32) -> Result<Vec<Campaign>, StoreE
 pub async fn names(tx: &mut Tx, workspace: i32) -> Result<Vec<(Uuid, String)>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT id, name FROM campaigns WHERE workspace_id = $1 ORDER BY name, number",
+    )
+    .bind(workspace).fetch_all(c).await?))
+}
+
+/// The ids and names of the campaigns of a workspace that requests may use, by name.
+pub async fn api_names(tx: &mut Tx, workspace: i32) -> Result<Vec<(Uuid, String)>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT id, name FROM campaigns WHERE workspace_id = $1 AND kind = 'api'
+         ORDER BY name, number",
     )
     .bind(workspace).fetch_all(c).await?))
 }
@@ -82,16 +92,16 @@ pub async fn inactive(
     tx: &mut Tx,
     workspace: i32,
     id: Uuid,
-) -> Result<Option<&'static str>, StoreError> {
+) -> Result<Option<Cow<'static, str>>, StoreError> {
     let found: Option<(bool, bool)> = on!(tx, c => sqlx::query_as(
         "SELECT archived, paused FROM campaigns WHERE workspace_id = $1 AND id = $2",
     )
     .bind(workspace).bind(id).fetch_optional(c).await?);
     Ok(match found {
-        None => Some(REMOVED),
-        Some((true, _)) => Some("is archived"),
-        Some((false, true)) => Some("is paused"),
-        Some((false, false)) => None,
+        None => Some(REMOVED.into()),
+        Some((is_archived, is_paused)) => {
+            inactive_state(is_archived, is_paused).map(|state| format!("is {state}").into())
+        }
     })
 }
 
@@ -146,7 +156,7 @@ pub async fn put(
         .bind(Value::from(tags.as_slice()).to_string())
         .bind(archived)
         .bind(paused)
-        .bind(Value::Object(content.clone()).to_string())
+        .bind(content.to_json())
         .bind(now)
     );
     Ok(())

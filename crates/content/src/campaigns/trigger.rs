@@ -1,9 +1,7 @@
 //! What starts a triggered campaign.
 
-use serde_json::{Map, Value};
-
 use super::{DURATION, window};
-use kit::json::TreeObject;
+use kit::json::{Tree, TreeObject};
 
 const MAX_NAME: usize = 255;
 
@@ -31,47 +29,46 @@ pub struct TriggerError {
 
 impl Trigger {
     /// Reads `trigger` of a campaign.
-    pub fn read(trigger: &Map<String, Value>) -> Result<Self, TriggerError> {
+    pub fn read(trigger: &TreeObject) -> Result<Self, TriggerError> {
         let wrong = |path: &str, text| TriggerError { path: path.into(), text };
-        let purchase = trigger.get("purchase").and_then(Value::as_object);
+        let purchase = trigger.get("purchase").and_then(Tree::as_object);
         let is_known = |name: &str| matches!(name, "purchase" | "max_age");
-        let purchase = purchase.filter(|_| trigger.keys().all(|name| is_known(name)));
+        let purchase = purchase.filter(|_| trigger.iter().all(|(name, _)| is_known(name)));
         let purchase = purchase.ok_or_else(|| {
             wrong("", "expected an object with purchase and, optionally, max_age")
         })?;
         let max_age_ms = match trigger.get("max_age") {
-            None | Some(Value::Null) => MAX_AGE_MS,
+            None | Some(Tree::Null) => MAX_AGE_MS,
             Some(age) => {
-                let age = age.as_str().and_then(window);
+                let age = age.as_text().and_then(window);
                 age.filter(|age| *age > 0).ok_or_else(|| wrong("max_age", DURATION))?
             }
         };
         let is_known = |name: &str| matches!(name, "product_id" | "properties");
-        if !purchase.keys().all(|name| is_known(name)) {
+        if !purchase.iter().all(|(name, _)| is_known(name)) {
             return Err(wrong("purchase", "expected only the fields product_id and properties"));
         }
         let product_id =
-            purchase.get("product_id").and_then(Value::as_str).filter(|id| is_name(id));
+            purchase.get("product_id").and_then(Tree::as_text).filter(|id| is_name(id));
         let product_id = product_id.ok_or_else(|| {
             wrong("purchase.product_id", "expected a string of 1 to 255 characters")
         })?;
         let properties = match purchase.get("properties") {
-            None | Some(Value::Null) => Map::new(),
-            Some(Value::Object(properties)) => properties.clone(),
+            None | Some(Tree::Null) => TreeObject::default(),
+            Some(Tree::Object(properties)) => properties.clone(),
             Some(_) => return Err(wrong("purchase.properties", "expected an object")),
         };
-        for (name, value) in &properties {
+        for (name, value) in properties.iter() {
             let path = || format!("purchase.properties.{name}");
             if !is_name(name) || name.starts_with('$') {
                 let text =
                     "a property name must have 1 to 255 characters and must not begin with $";
                 return Err(wrong(&path(), text));
             }
-            if !matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_)) {
+            if !matches!(value, Tree::Text(_) | Tree::Number(_) | Tree::Bool(_)) {
                 return Err(wrong(&path(), "expected a string, a number, true or false"));
             }
         }
-        let properties = TreeObject::from(&properties);
         Ok(Self { product_id: product_id.to_owned(), properties, max_age_ms })
     }
 }
@@ -82,12 +79,12 @@ fn is_name(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     fn read(trigger: Value) -> Result<Trigger, TriggerError> {
-        Trigger::read(trigger.as_object().unwrap())
+        Trigger::read(&trigger.as_object().unwrap().into())
     }
 
     #[test]

@@ -319,8 +319,8 @@ fn campaigns(declaration: &Declaration, document: &mut Document<'_>) {
             document.report_within(&steps!["campaigns", i, field], inside, text);
         };
         check_type(campaign, &mut report);
-        if let Some(Err(TriggerError { path, text })) = campaign.trigger.as_ref().map(Trigger::read)
-        {
+        let trigger = campaign.trigger.as_ref().map(|trigger| Trigger::read(&trigger.tree()));
+        if let Some(Err(TriggerError { path, text })) = trigger {
             report("trigger", &path, &text);
         }
         // Without the rest of the workspace, only the body can be checked. An email template has
@@ -333,7 +333,7 @@ fn campaigns(declaration: &Declaration, document: &mut Document<'_>) {
             report("email", "body", &"is missing: expected a string");
         }
         if let Some(audience) = &campaign.audience {
-            let read = Audience::read(&Tree::Object(audience.into()));
+            let read = Audience::read(&audience.into());
             document.audience(&steps!["campaigns", i, "audience"], read);
         }
         document.distinct(&steps!["campaigns", i, "tags"], "", &campaign.tags);

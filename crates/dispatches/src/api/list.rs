@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{EXAMPLE, TAG};
 use crate::orders::DISPATCH_ID;
-use crate::{DispatchAudience, DispatchSummary, Filter, ListPosition, LocalTime};
+use crate::{DispatchAudience, DispatchSummary, Filter, ListPosition, ListedKind, LocalTime};
 use gateway::formats::schema_of;
 use gateway::paging::{self, MAX_PAGE, Paging};
 use gateway::workspaces::Channel;
@@ -23,7 +23,6 @@ use messages::Timing;
 use messages::app::App;
 use messages::dispatch::LeftOut;
 use messages::dispatch::state::{MessageTotals, State};
-use messages::order::Kind;
 
 const PERMISSION: &str = "messages.dispatches.list";
 
@@ -41,7 +40,9 @@ fn describe() -> Operation {
         .about(
             "Latest first: of requests to send, of schedules and of campaigns that purchases \
              start. A dispatch is in the list once a worker has read its request, usually within a \
-             second. Transactional emails are not listed. Dispatches are deleted \
+             second. Transactional emails are listed only with `kind=transactional`, or \
+             with the `campaign_id` of a transactional campaign: each as a dispatch to one user. \
+             `POST /users/messages` has more about one. Dispatches are deleted \
              `messages.keep_days` after their end. A page may have fewer dispatches than `limit`, or \
              none, although others follow: continue until `next_cursor` is absent.",
         )
@@ -49,6 +50,11 @@ fn describe() -> Operation {
             "state",
             "Only dispatches in this state.",
             json!({ "enum": State::ALL.map(State::name) }),
+        )
+        .in_query(
+            "kind",
+            "Only dispatches with this cause.",
+            json!({ "enum": ListedKind::ALL.map(ListedKind::name) }),
         )
         .in_query(
             "campaign_id",
@@ -109,6 +115,7 @@ fn read(query: &str) -> Result<Filter, String> {
     Ok(Filter {
         workspace: None,
         state: name_parameter(query, "state", State::ALL, State::name)?,
+        kind: name_parameter(query, "kind", ListedKind::ALL, ListedKind::name)?,
         campaign_id: parameter(query, "campaign_id", "a UUID", |id| Uuid::try_parse(id).ok())?,
         accepted: time_range(query)?,
         after: after.unwrap_or(ListPosition::START),
@@ -137,8 +144,8 @@ pub(super) struct Dispatch {
     #[schemars(with = "String", extend("enum" = State::ALL.map(State::name)))]
     state: State,
     /// What caused it.
-    #[schemars(with = "String", extend("enum" = Kind::ALL.map(Kind::name)))]
-    kind: Kind,
+    #[schemars(with = "String", extend("enum" = ListedKind::ALL.map(ListedKind::name)))]
+    kind: ListedKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     campaign_id: Option<Uuid>,
     /// The campaign's name; absent if the campaign was deleted.
@@ -274,6 +281,7 @@ mod tests {
         for (query, name) in [
             ("state=lost", "state"),
             ("state=done&state=done", "state"),
+            ("kind=email", "kind"),
             ("campaign_id=x", "campaign_id"),
             ("since=yesterday", "since"),
             ("since=2026-01-02&until=2026-01-01", "since"),
@@ -291,7 +299,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_panics(query in "(state|campaign_id|since|until|limit|cursor|[=&%0-9a-fT:.-]|\\PC)*") {
+        fn never_panics(query in "(state|kind|campaign_id|since|until|limit|cursor|[=&%0-9a-fT:.-]|\\PC)*") {
             let _ = read(&query);
         }
     }

@@ -30,7 +30,7 @@ const PAUSED: &str = "campaign_paused";
 const UNREACHABLE: &str = "unreachable";
 
 /// All reasons.
-const REASONS: [&str; 10] = [
+const REASONS: [&str; 11] = [
     ARCHIVED,
     PAUSED,
     WhyNot::NotInAudience.name(),
@@ -38,6 +38,7 @@ const REASONS: [&str; 10] = [
     WhyNot::Unsubscribed.name(),
     WhyNot::NoAddress.name(),
     WhyNot::Suppressed.name(),
+    WhyNot::Bounced.name(),
     WhyNot::Capped.name(),
     WhyNot::Unreadable.name(),
     UNREACHABLE,

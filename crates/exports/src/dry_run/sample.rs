@@ -24,13 +24,8 @@ use people::users::suppressions::AddressStates;
 use runtime::fairness::Reservation;
 use store::{StoreError, Tx};
 
-/// Time for counting, and for the sample. If it is over, a sample still gets some users.
-const COUNT_TIME: Duration = Duration::from_secs(1);
-const SAMPLE_TIME: Duration = Duration::from_secs(1);
+/// If the time of a sample is over, it still gets some users.
 const MIN_SAMPLE: i64 = 500;
-
-/// Longer than any count takes.
-const ENDLESS: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Users that are read to estimate how many are in an audience.
 const MATCHED_USERS: i64 = 20_000;
@@ -59,8 +54,30 @@ pub(super) struct SampleSpec {
     pub kept: usize,
     /// Names of custom attributes to look for.
     pub attributes: Vec<String>,
-    /// Whether all users are read, however long that takes.
-    pub is_exact: bool,
+    pub effort: Effort,
+}
+
+/// How long a sample may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effort {
+    /// A request waits for it that needs no estimate.
+    Glance,
+    Estimate,
+    /// All users are read, however long that takes.
+    Exact,
+}
+
+impl Effort {
+    /// When counting ends that starts now; likewise reading.
+    fn deadline(self) -> Instant {
+        Instant::now()
+            + match self {
+                Self::Glance => Duration::from_millis(50),
+                Self::Estimate => Duration::from_secs(1),
+                // Longer than any count takes.
+                Self::Exact => Duration::from_secs(365 * 24 * 60 * 60),
+            }
+    }
 }
 
 /// Users that were read together, and how many of them are in the audience.
@@ -124,7 +141,7 @@ struct Sampler {
     kept: Reservoir,
     /// The attributes that were not seen yet, each as in a profile.
     unseen: Vec<(String, String)>,
-    is_exact: bool,
+    effort: Effort,
     chunk: Chunk,
     /// Of the users of the chunk, if the audience depends on them.
     addresses: AddressStates,
@@ -154,7 +171,7 @@ impl Sampler {
             writer,
             unseen: warnings::as_in_documents(attributes),
             kept: Reservoir { limit: spec.kept, ..Reservoir::default() },
-            is_exact: spec.is_exact,
+            effort: spec.effort,
             chunk: Chunk::default(),
             addresses: AddressStates::default(),
             stretch: Stretch::default(),
@@ -163,7 +180,7 @@ impl Sampler {
     }
 
     async fn run(mut self, mut tx: Tx) -> Result<Sample, ExportError> {
-        let deadline = Instant::now() + if self.is_exact { ENDLESS } else { COUNT_TIME };
+        let deadline = self.effort.deadline();
         let counts = sample::count(&mut tx, self.workspace, &self.slices, deadline).await?;
         let needs_users = self.kept.limit > 0 || !self.unseen.is_empty();
         if self.matcher.is_some() || self.writer.is_some() || needs_users {
@@ -183,14 +200,14 @@ impl Sampler {
     /// Reads a stretch of each slice, or all of it if there are few users.
     async fn read(&mut self, tx: &mut Tx, counts: &SliceCounts) -> Result<(), ExportError> {
         let limit = match self.matcher {
-            _ if self.is_exact => i64::MAX,
+            _ if self.effort == Effort::Exact => i64::MAX,
             Some(_) => MATCHED_USERS,
             None => LINES,
         };
         let slices = counts.slices.len().max(1) as i64;
         let per_slice =
             |limit: i64| if counts.users <= limit { i64::MAX } else { limit / slices + 1 };
-        let deadline = Instant::now() + if self.is_exact { ENDLESS } else { SAMPLE_TIME };
+        let deadline = self.effort.deadline();
         let mut read = 0;
         for (index, &(slice, count)) in counts.slices.iter().enumerate() {
             if read >= MIN_SAMPLE && Instant::now() > deadline {

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::api_error;
 use super::estimate::{self, Users};
-use super::sample::{SampleSpec, take};
+use super::sample::{Effort, SampleSpec, take};
 use crate::app::App;
 use crate::archive::Shape;
 use crate::request::RequestedUsers;
@@ -30,7 +30,7 @@ pub async fn sample_segment(
     limit: usize,
 ) -> Result<SegmentSample, ApiError> {
     let users = RequestedUsers::Segment { segment_id };
-    sample(app, workspace, users, limit, false).await
+    sample(app, workspace, users, limit, Effort::Estimate).await
 }
 
 /// Counts the users of a segment of the workspace: reads all of its users, however long that takes.
@@ -39,7 +39,7 @@ pub async fn count_segment(
     workspace: i32,
     segment_id: Uuid,
 ) -> Result<SegmentSample, ApiError> {
-    sample(app, workspace, RequestedUsers::Segment { segment_id }, 0, true).await
+    sample(app, workspace, RequestedUsers::Segment { segment_id }, 0, Effort::Exact).await
 }
 
 /// The same for the users of a request. Waits for its turn among the estimates of the process.
@@ -49,7 +49,7 @@ pub(crate) async fn sample_users(
     users: RequestedUsers,
     limit: usize,
 ) -> Result<SegmentSample, ApiError> {
-    sample(app, workspace, users, limit, false).await
+    sample(app, workspace, users, limit, Effort::Estimate).await
 }
 
 async fn sample(
@@ -57,7 +57,7 @@ async fn sample(
     workspace: i32,
     users: RequestedUsers,
     limit: usize,
-    is_exact: bool,
+    effort: Effort,
 ) -> Result<SegmentSample, ApiError> {
     let turn = app.dry_runs.estimates.wait(workspace).await?;
     let mut tx = app.request_queue.snapshot().await?;
@@ -77,7 +77,7 @@ async fn sample(
         now,
         kept: limit,
         attributes: Vec::new(),
-        is_exact,
+        effort,
     };
     let sample = take(&app.cores, spec, tx, turn).await.map_err(api_error)?;
     let users = estimate::users(&sample, has_condition);

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use secrecy::{ExposeSecret as _, SecretString};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
 use crate::app::App;
@@ -134,6 +135,23 @@ pub struct Email {
     #[serde(default, deserialize_with = "rules::secret::<SigningSecret, _>")]
     #[schemars(with = "Option<String>")]
     pub events_secret: Option<Secret>,
+    /// How many days an address gets no emails after one bounced because of it: at most 3,650, 90 by
+    /// default. With 0, bounces have no effect.
+    #[serde(default = "default_bounce_days", deserialize_with = "bounce_days")]
+    #[schemars(schema_with = "rules::optional_number")]
+    pub bounce_days: u32,
+}
+
+pub fn default_bounce_days() -> u32 {
+    90
+}
+
+fn bounce_days<'de, D: Deserializer<'de>>(days: D) -> Result<u32, D::Error> {
+    let days = Option::<u64>::deserialize(days)?.unwrap_or(u64::from(default_bounce_days()));
+    let within = u32::try_from(days).ok().filter(|days| *days <= 3_650);
+    within.ok_or_else(|| {
+        D::Error::custom(format!("\"{days}\": expected a whole number from 0 to 3650"))
+    })
 }
 
 /// For encrypted storage.
@@ -142,6 +160,11 @@ fn exposed<S: Serializer>(secret: &SecretString, serializer: S) -> Result<S::Ok,
 }
 
 impl Email {
+    /// How long an address gets no emails after a bounce, in milliseconds; 0 if it gets them.
+    pub fn bounce_period(&self) -> i64 {
+        i64::from(self.bounce_days) * 24 * 60 * 60 * 1_000
+    }
+
     /// The relay; it was checked when it was declared.
     pub fn relay(&self) -> Result<Relay, String> {
         Relay::parse(self.smtp.expose_secret())
@@ -150,11 +173,12 @@ impl Email {
 
 impl PartialEq for Email {
     fn eq(&self, other: &Self) -> bool {
-        let Self { smtp, from, status_postback, events_secret } = self;
+        let Self { smtp, from, status_postback, events_secret, bounce_days } = self;
         smtp.expose_secret() == other.smtp.expose_secret()
             && *from == other.from
             && *status_postback == other.status_postback
             && *events_secret == other.events_secret
+            && *bounce_days == other.bounce_days
     }
 }
 

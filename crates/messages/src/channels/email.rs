@@ -8,7 +8,7 @@
 //! | `connections` | pools of connections to each relay; sends an email on one of them |
 //! | `connect` | opens a connection: TLS, login |
 //! | `conversation` | the SMTP conversation about one email, and the outcome of its replies |
-//! | `connection`, `reply` | commands and their replies on one connection |
+//! | `connection` | commands and their replies on one connection |
 //!
 //! Start with [`send`].
 
@@ -19,7 +19,6 @@ mod connections;
 mod conversation;
 mod header;
 mod notification;
-mod reply;
 
 pub(super) use compose::{check_header, check_header_value, recipient};
 pub use compose::{check_mailbox, check_mailboxes};

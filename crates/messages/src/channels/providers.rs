@@ -208,7 +208,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     }
     let response = read_response(answer.status, &answer.body);
     match apply_response(app, message, &to, (&response, sent_at)).await {
-        Some(reason) => Outcome::Bounced(reason),
+        Some(reason) => Outcome::Bounced { reason, address: None },
         None => outcome,
     }
 }

@@ -19,6 +19,7 @@ fn settings() -> Settings {
             from: None,
             status_postback: None,
             events_secret: None,
+            bounce_days: 90,
         }),
         push: Some(provider()),
         sms: Some(provider()),

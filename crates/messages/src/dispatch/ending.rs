@@ -4,7 +4,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::rows::{self, Dispatch};
-use super::{State, console_rows, message_rows, part_rows, telemetry, uncertain_rows};
+use super::{State, bounces, console_rows, message_rows, part_rows, telemetry, uncertain_rows};
 use kit::clock::format_time;
 use runtime::kinds;
 use store::claims;
@@ -13,10 +13,11 @@ use store::{StoreError, Tx};
 /// Ends a dispatch if all of its work is done.
 pub(super) async fn finish(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     let now = claims::now(tx).await?;
-    if !rows::finish(tx, id, now).await? {
-        return Ok(());
-    }
+    let Some(has_bounces) = rows::finish(tx, id, now).await? else { return Ok(()) };
     if let Some(dispatch) = rows::load(tx, id).await? {
+        if has_bounces {
+            bounces::decide(tx, dispatch.order.workspace_id, id).await?;
+        }
         put_console_record(tx, &dispatch, now).await?;
         telemetry::ended(State::Done, dispatch.order.accepted_at, now);
     }
@@ -46,6 +47,7 @@ pub(super) async fn end_early(
     }
     tx.offers(kinds::DISPATCH_END);
     if let Some(dispatch) = rows::load(tx, id).await? {
+        bounces::decide(tx, dispatch.order.workspace_id, id).await?;
         put_console_record(tx, &dispatch, now).await?;
         telemetry::ended(state, dispatch.order.accepted_at, now);
     }

@@ -25,7 +25,7 @@ use people::users::Recipient;
 use people::users::activity::Activity;
 use people::users::large_rows;
 use people::users::rows::{For, find_users};
-use people::users::suppressions::AddressStates;
+use people::users::suppressions::{AddressStates, Reason};
 use store::{Tx, text_enum};
 
 text_enum! {
@@ -48,6 +48,8 @@ text_enum! {
         Unsubscribed = "unsubscribed",
         /// A recipient at the address complained.
         Suppressed = "suppressed",
+        /// An email to the address bounced.
+        Bounced = "bounced",
         /// The user has no email address, phone number or push token.
         NoAddress = "no_address",
         /// Frequency capping.
@@ -74,6 +76,7 @@ impl WhyNot {
             Self::ControlGroup => "The user is in the global control group",
             Self::Unsubscribed => "The subscription does not allow the message of this channel",
             Self::Suppressed => "A recipient at the email address complained",
+            Self::Bounced => "An email to the email address bounced",
             Self::NoAddress => {
                 "The user has no email address, phone number or push token for this channel"
             }
@@ -92,7 +95,8 @@ pub struct Explanation {
     pub why: WhyNot,
     /// The channel, if the reason does not apply to all of them.
     pub channel: Option<Channel>,
-    /// When the user is due, if the reason is the user's local time: milliseconds since the epoch.
+    /// When the user is due, if the reason is the user's local time, or when emails are sent again
+    /// after a bounce: milliseconds since the epoch.
     pub due_at: Option<i64>,
 }
 
@@ -264,10 +268,11 @@ fn by_channel(
 ) -> Vec<Explanation> {
     let mut reasons = Vec::new();
     for channel in channels {
+        let stop = user.stopped.filter(|_| channel == Channel::Email);
         let why = if !is_subscribed(user, channel, required) {
             WhyNot::Unsubscribed
-        } else if channel == Channel::Email && user.stopped.is_some() {
-            WhyNot::Suppressed
+        } else if let Some(stop) = stop {
+            if stop.reason == Reason::Bounce { WhyNot::Bounced } else { WhyNot::Suppressed }
         } else if without_address(user, channel).is_some() {
             WhyNot::NoAddress
         } else if allowance
@@ -278,7 +283,8 @@ fn by_channel(
         } else {
             continue;
         };
-        reasons.push(Explanation { why, channel: Some(channel), due_at: None });
+        let due_at = stop.and_then(|stop| stop.until).filter(|_| why == WhyNot::Bounced);
+        reasons.push(Explanation { why, channel: Some(channel), due_at });
     }
     reasons
 }

@@ -1,5 +1,6 @@
 //! Turns orders of the log into dispatches, a batch at a time.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -58,16 +59,17 @@ impl Handler for OrderHandler {
 
     async fn apply(&self, tx: &mut Tx, orders: &Self::Prepared<'_>) -> Result<(), OrderError> {
         // Many orders of a batch are of the same campaign.
-        let mut inactive: HashMap<(i32, Uuid), Option<&'static str>> = HashMap::new();
+        let mut inactive: HashMap<(i32, Uuid), Option<Cow<'static, str>>> = HashMap::new();
         let kept = Kept::begin_all(tx, orders).await?;
         for (order, kept) in orders.iter().zip(&kept) {
             let workspace = order.workspace_id;
             let state = match order.campaign_id {
                 None => None,
                 Some(campaign) => match inactive.entry((workspace, campaign)) {
-                    Entry::Occupied(entry) => *entry.get(),
+                    Entry::Occupied(entry) => entry.get().clone(),
                     Entry::Vacant(entry) => {
-                        *entry.insert(campaigns::inactive(tx, workspace, campaign).await?)
+                        let state = campaigns::inactive(tx, workspace, campaign).await?;
+                        entry.insert(state).clone()
                     }
                 },
             };

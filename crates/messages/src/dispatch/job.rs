@@ -11,13 +11,13 @@ use super::kept::Kept;
 use super::left_out::Exclusion;
 use super::recipient::{read_user, unreadable_profile};
 use super::rows::{self, Dispatch};
-use crate::When;
 use crate::app::App;
 use crate::content::{Content, MessageSource, Problem};
 use crate::order::{Kind, Order, Wave};
 use crate::personalization::{Origin, Unsubscribe};
 use crate::unsubscribe_token;
 use crate::waves::{self, Membership};
+use crate::{Outcome, When};
 use gateway::workspaces;
 use gateway::workspaces::Channel;
 use gateway::workspaces::settings::{self, Settings};
@@ -27,6 +27,7 @@ use people::audience::{Audience, AudienceError, Matcher};
 use people::users::Recipient;
 use people::users::activity::Activity;
 use people::users::service_id;
+use people::users::suppressions::bounces::Bounce;
 use people::users::suppressions::{self, Address, AddressStates, Hash, Key};
 use store::Tx;
 use store::documents::parsed;
@@ -197,6 +198,13 @@ impl Job {
     pub fn address(&self, user: &Recipient) -> Option<Hash> {
         let key = self.address_key.get()?;
         Some(key.hash(&Address::Email(user.email()?.into())))
+    }
+
+    /// The bounce of an email to an address, unless the workspace ignores bounces.
+    pub fn bounce(&self, address: Hash, outcome: &Outcome) -> Option<Bounce> {
+        let Outcome::Bounced { address: Some(status), .. } = outcome else { return None };
+        let period = self.settings.email.as_ref()?.bounce_period();
+        (period > 0).then_some(Bounce { address, status: *status, period })
     }
 
     /// Whether the job needs the key of the workspace's addresses, and has none yet.

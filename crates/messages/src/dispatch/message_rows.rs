@@ -8,6 +8,8 @@ use super::part_rows::Part;
 use super::state::RowState;
 use gateway::workspaces::Channel;
 use people::users::merged_rows;
+use people::users::suppressions::bounces::Bounce;
+use people::users::suppressions::{Hash, hash_to_hex};
 use runtime::outbound::stored_text;
 use store::{StoreError, Tx, execute, from_row, insert_rows, on, to_json};
 
@@ -82,6 +84,9 @@ pub(super) struct Settled {
     /// Whether this attempt may have arrived although it was not accepted. A message stays marked
     /// until one is accepted.
     pub may_have_been_sent: bool,
+    /// The hash of the email address to which it was sent.
+    pub address: Option<Hash>,
+    pub bounce: Option<Bounce>,
 }
 
 impl Settled {
@@ -89,7 +94,18 @@ impl Settled {
     pub fn ended(service_id: Uuid, channel: Channel, state: RowState, why: Option<String>) -> Self {
         let reason = why.map(|why| stored_text(&why));
         let (next_at, sent_at, may_have_been_sent) = (None, None, false);
-        Self { service_id, channel, state, next_at, sent_at, reason, may_have_been_sent }
+        let (address, bounce) = (None, None);
+        Self {
+            service_id,
+            channel,
+            state,
+            next_at,
+            sent_at,
+            reason,
+            may_have_been_sent,
+            address,
+            bounce,
+        }
     }
 }
 
@@ -115,6 +131,10 @@ pub(super) async fn settle(
                 settled.iter().map(|message| message.reason.as_deref()).collect();
             let uncertain: Vec<bool> =
                 settled.iter().map(|message| message.may_have_been_sent).collect();
+            let addresses: Vec<Option<&[u8]>> = settled
+                .iter()
+                .map(|message| message.address.as_ref().map(|hash| &hash[..]))
+                .collect();
             sqlx::query_as(
                 // The limit forces an index lookup for each message; without it, the planner scans
                 // all messages while there are no statistics. IS TRUE forces the index by users:
@@ -127,14 +147,15 @@ pub(super) async fn settle(
                 "UPDATE messages
                  SET state = new.state, attempts = messages.attempts + 1, next_at = new.next_at,
                      sent_at = new.sent_at, reason = new.reason,
+                     address = COALESCE(new.address, messages.address),
                      may_have_been_sent = new.state <> 'sent'
                          AND (messages.may_have_been_sent OR new.is_uncertain
                               OR COALESCE(messages.reason, '') = $10)
                  FROM (SELECT found.location, settled.*
                        FROM unnest($3::uuid[], $4::text[], $5::text[], $6::bigint[],
-                                   $7::bigint[], $8::text[], $9::boolean[])
+                                   $7::bigint[], $8::text[], $9::boolean[], $11::bytea[])
                             AS settled (service_id, channel, state, next_at, sent_at, reason,
-                                        is_uncertain)
+                                        is_uncertain, address)
                        CROSS JOIN LATERAL (
                            SELECT ctid AS location FROM messages
                            WHERE workspace_id = $1 AND service_id = settled.service_id
@@ -155,6 +176,7 @@ pub(super) async fn settle(
             .bind(reasons)
             .bind(uncertain)
             .bind(LOST_WORKER)
+            .bind(addresses)
             .fetch_all(&mut **tx)
             .await?
         }
@@ -165,7 +187,9 @@ pub(super) async fn settle(
                     let (channel, state) = (message.channel.name(), message.state.name());
                     let (next_at, sent_at) = (message.next_at, message.sent_at);
                     let (reason, uncertain) = (&message.reason, message.may_have_been_sent);
-                    (message.service_id, channel, state, next_at, sent_at, reason, uncertain)
+                    let address = message.address.as_ref().map(hash_to_hex);
+                    let id = message.service_id;
+                    (id, channel, state, next_at, sent_at, reason, uncertain, address)
                 })
                 .collect();
             sqlx::query_as(
@@ -174,13 +198,15 @@ pub(super) async fn settle(
                 "UPDATE messages
                  SET state = new.state, attempts = messages.attempts + 1, next_at = new.next_at,
                      sent_at = new.sent_at, reason = new.reason,
+                     address = COALESCE(new.address, messages.address),
                      may_have_been_sent = new.state <> 'sent'
                          AND (messages.may_have_been_sent OR new.is_uncertain
                               OR COALESCE(messages.reason, '') = $4)
                  FROM (SELECT $1 AS workspace_id, unhex(value ->> 0, '-') AS service_id,
                               $2 AS dispatch_id, value ->> 1 AS channel, value ->> 2 AS state,
                               value ->> 3 AS next_at, value ->> 4 AS sent_at,
-                              value ->> 5 AS reason, value ->> 6 AS is_uncertain
+                              value ->> 5 AS reason, value ->> 6 AS is_uncertain,
+                              unhex(value ->> 7) AS address
                        FROM json_each($3) LIMIT -1 OFFSET 0) AS new
                  WHERE messages.workspace_id = new.workspace_id
                    AND messages.service_id = new.service_id

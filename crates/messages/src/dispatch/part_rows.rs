@@ -4,10 +4,11 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::left_out::LeftOut;
-use crate::dispatch::state::{MessageTotals, OutcomeCounts};
+use crate::dispatch::state::{Counts, MessageTotals};
 use crate::order::{Named, Wave};
 use gateway::workspaces::to_json;
 use people::users::Position;
+use people::users::suppressions::bounces::SentEmails;
 use runtime::kinds;
 use store::documents::parsed;
 use store::{StoreError, Tx, execute, from_row, insert_rows, on};
@@ -219,14 +220,16 @@ pub(super) async fn count(
     tx: &mut Tx,
     dispatch: Uuid,
     part: i64,
-    totals: &OutcomeCounts,
+    counts: &Counts,
 ) -> Result<(), StoreError> {
+    let totals = &counts.totals;
     execute!(
         tx,
         sqlx::query(
             "UPDATE dispatch_parts
              SET sent = sent + $3, unreachable = unreachable + $4, aborted = aborted + $5,
-                 failed = failed + $6, bounced = bounced + $7
+                 failed = failed + $6, bounced = bounced + $7,
+                 emails = COALESCE(emails, sent + bounced) + $8
              WHERE dispatch_id = $1 AND part = $2",
         )
         .bind(dispatch)
@@ -236,8 +239,20 @@ pub(super) async fn count(
         .bind(totals.aborted)
         .bind(totals.failed)
         .bind(totals.bounced)
+        .bind(counts.emails())
     );
     Ok(())
+}
+
+/// What a dispatch has sent.
+pub(super) async fn sent_emails(tx: &mut Tx, dispatch: Uuid) -> Result<SentEmails, StoreError> {
+    let (emails, has_ended) = on!(tx, c => sqlx::query_as(
+        "SELECT CAST(COALESCE(sum(COALESCE(emails, sent + bounced)), 0) AS BIGINT),
+                EXISTS (SELECT 1 FROM dispatches WHERE id = $1 AND finished_at IS NOT NULL)
+         FROM dispatch_parts WHERE dispatch_id = $1",
+    )
+    .bind(dispatch).fetch_one(c).await?);
+    Ok(SentEmails { emails, has_ended })
 }
 
 /// The counts of parts, added up: the columns of [`MessageTotals`] and [`LeftOut`].

@@ -74,7 +74,9 @@ pub(super) fn is_subscribed(
 /// Why a channel cannot reach a user with any message.
 pub(super) fn without_address(user: &Recipient, channel: Channel) -> Option<&'static str> {
     match channel {
-        Channel::Email if user.stopped.is_some() => user.stopped.map(stopped_in_words),
+        Channel::Email if user.stopped.is_some() => {
+            user.stopped.map(|stop| stopped_in_words(stop.reason))
+        }
         Channel::Email if user.email().is_none() => Some("no email address"),
         Channel::Sms | Channel::WhatsApp if user.phone().is_none() => Some("no phone number"),
         push if push.is_push() && user.push_tokens().next().is_none() => Some("no push token"),
@@ -86,6 +88,7 @@ pub(super) fn without_address(user: &Recipient, channel: Channel) -> Option<&'st
 pub fn stopped_in_words(reason: Reason) -> &'static str {
     match reason {
         Reason::Complaint => "a recipient at this address reported an email as spam",
+        Reason::Bounce => "an email to this address bounced",
         Reason::Decision => "the address is unsubscribed",
     }
 }
@@ -109,8 +112,8 @@ pub(super) fn check_again(
         None => Err(DELETED),
         Some(Err(why)) => Err((RowState::Failed, why)),
         Some(Ok(user)) if is_subscribed(user, channel, required) => match user.stopped {
-            Some(reason) if channel == Channel::Email => {
-                Err((RowState::Unreachable, stopped_in_words(reason)))
+            Some(stop) if channel == Channel::Email => {
+                Err((RowState::Unreachable, stopped_in_words(stop.reason)))
             }
             _ => Ok(()),
         },

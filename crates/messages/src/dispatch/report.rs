@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use super::state::{Counts, OutcomeCounts, RowState};
-use super::{job, part_rows, report_rows, rows};
+use super::{bounces, job, part_rows, report_rows, rows};
 use crate::MessageId;
 use gateway::workspaces::Channel;
+use kit::smtp::AddressBounce;
+use people::users::suppressions::bounces::Bounce;
 use runtime::history;
 use store::{StoreError, Tx};
 
@@ -15,8 +17,12 @@ use store::{StoreError, Tx};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     Delivered,
-    /// The reason.
-    Bounced(String),
+    Bounced {
+        reason: String,
+        /// Whether the address is the cause, and how; for how long it gets no emails, in
+        /// milliseconds.
+        address: Option<(AddressBounce, i64)>,
+    },
 }
 
 /// Stores reports about messages, each once; returns how many were new. Reports about unknown
@@ -30,6 +36,7 @@ pub async fn store_reports(
     let (mut stored, mut sent) = (0, Counts::default());
     let mut reported = OutcomeCounts::default();
     let mut parts: BTreeMap<(Uuid, i64), Counts> = BTreeMap::new();
+    let mut bounced: BTreeMap<Uuid, Vec<Bounce>> = BTreeMap::new();
     let mut by_campaign: BTreeMap<(Uuid, Uuid, Channel), OutcomeCounts> = BTreeMap::new();
     for (id, report) in reports {
         let message = report_rows::store_report(tx, workspace_id, id, report).await?;
@@ -38,7 +45,14 @@ pub async fn store_reports(
         let mut added = OutcomeCounts::default();
         match report {
             Report::Delivered => added.delivered = 1,
-            Report::Bounced(_) => added.bounced = 1,
+            Report::Bounced { .. } => added.bounced = 1,
+        }
+        if let Report::Bounced { address: Some((status, period)), .. } = report
+            && id.channel == Channel::Email
+            && let Some(address) = message.address(tx, workspace_id, id).await?
+        {
+            let bounce = Bounce { address, status: *status, period: *period };
+            bounced.entry(id.dispatch_id).or_default().push(bounce);
         }
         // Each message counts once.
         if message.was_delivered {
@@ -57,7 +71,7 @@ pub async fn store_reports(
         }
     }
     for ((dispatch, part), counts) in &parts {
-        part_rows::count(tx, *dispatch, *part, &counts.totals).await?;
+        part_rows::count(tx, *dispatch, *part, counts).await?;
     }
     history::count(tx, workspace_id, &reported.in_history()).await?;
     let mut statistics: BTreeMap<(Uuid, String, &str), OutcomeCounts> = BTreeMap::new();
@@ -70,6 +84,9 @@ pub async fn store_reports(
     for ((campaign, variation, channel), added) in &statistics {
         let key = (workspace_id, *campaign, variation.as_str(), *channel);
         report_rows::add_statistics(tx, key, added).await?;
+    }
+    for (dispatch, bounced) in bounced {
+        bounces::store(tx, workspace_id, dispatch, bounced).await?;
     }
     sent.emit();
     Ok(stored)

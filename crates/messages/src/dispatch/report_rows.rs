@@ -11,6 +11,7 @@ use super::state::OutcomeCounts;
 use crate::MessageId;
 use gateway::workspaces::Channel;
 use people::users::merged_rows;
+use people::users::suppressions::{Hash, bounces};
 use store::to_json;
 use store::{StoreError, Tx, execute, fetch_listed, from_row, on};
 
@@ -182,6 +183,44 @@ pub(super) struct ReportedMessage {
     pub was_open: bool,
     /// Whether it was reported as delivered before.
     pub was_delivered: bool,
+    /// When it was sent or, if that is not recorded yet, created.
+    sent_at: i64,
+    address: Option<Vec<u8>>,
+}
+from_row! { ReportedMessage { campaign_id, part, was_open, was_delivered, sent_at, address } }
+
+impl ReportedMessage {
+    /// The address to which an email was sent.
+    pub async fn address(
+        &self,
+        tx: &mut Tx,
+        workspace: i32,
+        id: &MessageId,
+    ) -> Result<Option<Hash>, StoreError> {
+        match self.address.as_deref().and_then(|address| address.try_into().ok()) {
+            Some(address) => Ok(Some(address)),
+            None => bounces::address_at(tx, workspace, id.service_id, self.sent_at).await,
+        }
+    }
+}
+
+/// The address to which an email was sent; none if the message is unknown.
+pub async fn email_address(
+    tx: &mut Tx,
+    workspace: i32,
+    id: &MessageId,
+) -> Result<Option<Hash>, StoreError> {
+    let found: Option<ReportedMessage> = on!(&mut *tx, c => sqlx::query_as(
+        "SELECT campaign_id, part, FALSE AS was_open, FALSE AS was_delivered,
+                COALESCE(sent_at, created_at) AS sent_at, address FROM messages
+         WHERE workspace_id = $1 AND service_id = $2 AND (dispatch_id = $3) IS TRUE
+           AND channel = 'email'",
+    )
+    .bind(workspace).bind(id.service_id).bind(id.dispatch_id).fetch_optional(c).await?);
+    match found {
+        Some(message) => message.address(tx, workspace, id).await,
+        None => Ok(None),
+    }
 }
 
 /// Stores a report; none if the message is unknown, or the report is a repeat. A delivered message
@@ -195,22 +234,23 @@ pub(super) async fn store_report(
     let now = store::claims::now(tx).await?;
     let (state, reason, from) = match report {
         Report::Delivered => ("delivered", None, "sent"),
-        Report::Bounced(why) => ("bounced", Some(why.as_str()), "delivered"),
+        Report::Bounced { reason, .. } => ("bounced", Some(reason.as_str()), "delivered"),
     };
     // Of two concurrent reports, the second waits here, and sees what the first one wrote.
     let locked = if tx.is_postgres() { "FOR UPDATE" } else { "" };
     let sql = sqlx::AssertSqlSafe(format!(
         // By users, not by dispatches: [`super::message_rows::settle`] says why.
-        "SELECT campaign_id, part, state IN ('pending', 'waiting', 'cancelled'),
-                state = 'delivered' FROM messages
+        "SELECT campaign_id, part, state IN ('pending', 'waiting', 'cancelled') AS was_open,
+                state = 'delivered' AS was_delivered, COALESCE(sent_at, created_at) AS sent_at,
+                address FROM messages
          WHERE workspace_id = $1 AND service_id = $2 AND (dispatch_id = $3) IS TRUE
            AND channel = $4
            AND state IN ('pending', 'waiting', 'cancelled', 'sent', $5) {locked}"
     ));
-    let found: Option<(Option<Uuid>, i64, bool, bool)> = on!(&mut *tx, c => sqlx::query_as(sql)
+    let found: Option<ReportedMessage> = on!(&mut *tx, c => sqlx::query_as(sql)
         .bind(workspace).bind(id.service_id).bind(id.dispatch_id).bind(id.channel.name())
         .bind(from).fetch_optional(c).await?);
-    let Some((campaign_id, part, was_open, was_delivered)) = found else { return Ok(None) };
+    let Some(message) = found else { return Ok(None) };
     execute!(
         tx,
         sqlx::query(
@@ -227,7 +267,7 @@ pub(super) async fn store_report(
         .bind(reason)
         .bind(now)
     );
-    Ok(Some(ReportedMessage { campaign_id, part, was_open, was_delivered }))
+    Ok(Some(message))
 }
 
 // Deletion ---------------------------------------------------------------------------------------

@@ -257,19 +257,15 @@ pub(super) async fn count_part_done(tx: &mut Tx, id: Uuid) -> Result<bool, Store
     Ok(counted == 1)
 }
 
-/// Ends a dispatch if all of its work is done; returns whether it ended.
-pub(super) async fn finish(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
-    let ended = execute!(
-        tx,
-        sqlx::query(
-            "UPDATE dispatches SET state = 'done', finished_at = $2
-             WHERE id = $1 AND state = 'running' AND parts_left = 0 AND plans_left = 0
-               AND is_whole",
-        )
-        .bind(id)
-        .bind(now)
-    );
-    Ok(ended == 1)
+/// Ends a dispatch if all of its work is done; returns, if it ended, whether emails bounced because
+/// of their address.
+pub(super) async fn finish(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<bool>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "UPDATE dispatches SET state = 'done', finished_at = $2
+         WHERE id = $1 AND state = 'running' AND parts_left = 0 AND plans_left = 0 AND is_whole
+         RETURNING EXISTS (SELECT 1 FROM dispatch_bounces WHERE dispatch_id = $1)",
+    )
+    .bind(id).bind(now).fetch_optional(c).await?))
 }
 
 /// Ends a dispatch early; returns whether it had not ended already.
@@ -308,15 +304,15 @@ pub(super) async fn move_end(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, St
     Ok(has_segment.unwrap_or(false))
 }
 
-/// Sets the note of a dispatch, unless it has one.
-pub(super) async fn set_note(tx: &mut Tx, id: Uuid, note: &str) -> Result<(), StoreError> {
-    execute!(
+/// Sets the note of a dispatch, unless it has one; returns whether it had none.
+pub(super) async fn set_note(tx: &mut Tx, id: Uuid, note: &str) -> Result<bool, StoreError> {
+    let set = execute!(
         tx,
         sqlx::query("UPDATE dispatches SET note = $2 WHERE id = $1 AND note IS NULL")
             .bind(id)
             .bind(note)
     );
-    Ok(())
+    Ok(set == 1)
 }
 
 /// Whether a workspace has the campaign or the Canvas.

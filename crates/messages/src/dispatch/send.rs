@@ -25,6 +25,7 @@ use crate::external::{Answers, External, MAX_ATTEMPTS, RenderError};
 use crate::order::Named;
 use crate::personalization::Scope;
 use crate::{MessageId, Outcome, Outgoing, channels};
+use gateway::workspaces::Channel;
 use kit::clock::{hours, millis};
 use kit::compute::work_slice;
 use kit::json::{ObjectText, TreeObject};
@@ -300,6 +301,7 @@ async fn send_message(
     due: DueMessage,
     (rendered, connection): (&Rendered, Option<&RelayPermit>),
 ) -> Settled {
+    let address = job.address(recipient).filter(|_| due.channel == Channel::Email);
     let outgoing = Outgoing {
         workspace_id: job.order.workspace_id,
         settings: &job.settings,
@@ -310,7 +312,7 @@ async fn send_message(
         },
         recipient,
         rendered,
-        address: job.address(recipient),
+        address,
         is_transactional: false,
         campaign_id: job.order.campaign_id,
         send_id: job.order.send_id.as_deref(),
@@ -320,7 +322,10 @@ async fn send_message(
     let attempt = AssertUnwindSafe(attempt).catch_unwind();
     let user = recipient.service_id;
     match attempt.await {
-        Ok(outcome) => after_attempt(app, user, due, outcome),
+        Ok(outcome) => {
+            let bounce = address.and_then(|address| job.bounce(address, &outcome));
+            Settled { address, bounce, ..after_attempt(app, user, due, outcome) }
+        }
         Err(panic) => {
             let why = format!("sending panicked: {}", panics::text(&*panic));
             let failed = Settled::ended(user, due.channel, RowState::Failed, Some(why));
@@ -339,7 +344,9 @@ fn after_attempt(app: &App, user: Uuid, due: DueMessage, outcome: Outcome) -> Se
         Outcome::Unreachable(why) => {
             Settled::ended(user, channel, RowState::Unreachable, Some(why))
         }
-        Outcome::Bounced(why) => Settled::ended(user, channel, RowState::Bounced, Some(why)),
+        Outcome::Bounced { reason, .. } => {
+            Settled::ended(user, channel, RowState::Bounced, Some(reason))
+        }
         Outcome::Failed(why) => Settled::ended(user, channel, RowState::Failed, Some(why)),
         Outcome::Later { reason, after } => until_retry(app, user, due, reason, after),
         Outcome::NoResponse { reason, after } => {
@@ -376,7 +383,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use gateway::workspaces::Channel;
 
     /// A job for webhooks with this text, and a batch of its users.
     fn webhooks(text: &str, users: u128) -> (Job, Batch) {

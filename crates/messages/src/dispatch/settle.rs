@@ -10,7 +10,7 @@ use super::error::DispatchError;
 use super::failure_log::{self, Reasons};
 use super::message_rows::{self, PartContext, Settled};
 use super::state::{Counts, OutcomeCounts};
-use super::{Engine, job, part_rows, report_rows};
+use super::{Engine, bounces, job, part_rows, report_rows};
 use crate::order::Order;
 use kit::fail_point;
 use kit::retry::{Retry as _, TimedRetries};
@@ -30,7 +30,7 @@ pub(super) async fn count(
     if counts.is_empty() {
         return Ok(());
     }
-    part_rows::count(tx, context.dispatch, context.part, &counts.totals).await?;
+    part_rows::count(tx, context.dispatch, context.part, counts).await?;
     history::count(tx, context.workspace, &counts.totals.in_history()).await?;
     let Some(campaign) = context.campaign else { return Ok(()) };
     // Locked last, because all parts share these rows; in the order of their keys.
@@ -56,7 +56,7 @@ pub(super) async fn settle(
     // Sorted, so that two workers that settle the same messages do not deadlock.
     settled.sort_unstable_by_key(|message| (message.service_id, message.channel));
     let mut unwritten: Vec<&Settled> = settled.iter().collect();
-    let mut counts = Counts::default();
+    let (mut counts, mut bounced) = (Counts::default(), Vec::new());
     // Repeated for messages that another writer changed at the same moment, if they are still open.
     for _ in 0..2 {
         let mut written = HashSet::new();
@@ -64,9 +64,14 @@ pub(super) async fn settle(
             counts.add(channel, state);
             written.insert((user, channel));
         }
-        unwritten.retain(|message| !written.contains(&(message.service_id, message.channel)));
+        unwritten.retain(|message| {
+            let is_written = written.contains(&(message.service_id, message.channel));
+            bounced.extend(message.bounce.clone().filter(|_| is_written));
+            !is_written
+        });
     }
     count(tx, order, context, &counts).await?;
+    bounces::store(tx, context.workspace, context.dispatch, bounced).await?;
     Ok(counts)
 }
 

@@ -108,6 +108,12 @@ impl Counts {
         *self.by_channel.entry((channel, state)).or_default() += 1;
     }
 
+    /// Number of emails that the relay accepted or rejected.
+    pub fn emails(&self) -> i64 {
+        let count = |state| self.by_channel.get(&(Channel::Email, state)).copied().unwrap_or(0);
+        count(RowState::Sent) + count(RowState::Bounced)
+    }
+
     /// Whether no message has ended.
     pub fn is_empty(&self) -> bool {
         self.totals == OutcomeCounts::default()

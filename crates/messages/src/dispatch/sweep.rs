@@ -1,5 +1,5 @@
-//! Deletes dispatches that ended long ago, with their messages, and content blocks that no dispatch
-//! keeps any more.
+//! Deletes dispatches that ended long ago, with their messages, content blocks that no dispatch keeps
+//! any more, and bounces that have ended.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use content::campaigns::{self, Campaign};
 use gateway::workspaces;
 use gateway::workspaces::settings;
 use kit::retry;
+use people::users::suppressions;
 use store::StoreError;
 use store::claims;
 
@@ -26,6 +27,7 @@ pub async fn sweep(app: &App, shutdown: &CancellationToken) -> Result<(), StoreE
     let mut tx = app.store.snapshot().await?;
     let (all, now) = (workspaces::list(&mut tx).await?, claims::now(&mut tx).await?);
     drop(tx);
+    suppressions::EXPIRED.delete(&app.store, &[now], shutdown).await?;
     // Workspaces, and the time since which their dispatches are kept, once it is known.
     let mut left: VecDeque<(i32, Option<i64>)> =
         all.iter().map(|workspace| (workspace.id, None)).collect();

@@ -368,6 +368,7 @@ mod tests {
     fn values_are_normalized() {
         for (field, json, stored) in [
             (Field::FirstName, r#""Zo\u00eb""#, r#""Zoë""#),
+            (Field::Phone, r#""001 (555) 01-00""#, r#""+15550100""#),
             (
                 Field::UninstalledAt,
                 r#""2021-06-28 19:02:43+0200""#,
@@ -417,6 +418,7 @@ mod tests {
         let long = format!("\"{}\"", "é".repeat(256));
         for (field, json) in [
             (Field::Phone, r#""0155501""#),
+            (Field::Phone, r#""+44 (0)20 7946 0000""#),
             (Field::Phone, r#""+0155501234""#),
             (Field::Phone, r#""+1555010012345678""#),
             (Field::Dob, r#""1981-02-29""#),

@@ -40,7 +40,7 @@ pub struct Recipient {
     pub profile: Map<String, Value>,
     pub custom: CustomAttributes,
     /// Why no message may be sent to the email address, whatever the user decided.
-    pub stopped: Option<suppressions::Reason>,
+    pub stopped: Option<suppressions::Stop>,
 }
 
 /// Custom attributes with the order of their fields and the digits of their numbers, which the

@@ -11,7 +11,6 @@ use super::hint_rows::{self, Hint};
 use super::profile::Alias;
 use super::recipient::Recipient;
 use super::rows::{self, For, Kind, StoredUser};
-use super::selector::phone_number;
 use super::{merged_rows, service_id};
 use store::{StoreError, Tx, text_enum};
 
@@ -65,7 +64,7 @@ pub async fn search(tx: &mut Tx, workspace: i32, text: &str) -> Result<Vec<Found
     let wanted: Vec<&str> = emails.iter().map(Cow::as_ref).collect();
     let hints = hint_rows::find(tx, workspace, Hint::Email, &wanted, MAX_HINTS).await?;
     candidates.extend(hints.into_iter().map(|(_, id)| (IdentifierKind::Email, id)));
-    let phone = phone_number(text);
+    let phone = kit::phone::e164(text);
     let phones: Vec<&str> = phone.iter().map(String::as_str).collect();
     let phones = hint_rows::find(tx, workspace, Hint::Phone, &phones, MAX_HINTS).await?;
     candidates.extend(phones.into_iter().map(|(_, id)| (IdentifierKind::Phone, id)));

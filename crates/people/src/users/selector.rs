@@ -12,6 +12,7 @@ use super::profile::check;
 use super::rows::{self, For, StoredUser};
 use gateway::ApiError;
 use gateway::formats::{Identifier, UserAlias};
+use kit::phone;
 use store::Tx;
 
 /// The ids of users with the same address that an error names.
@@ -151,17 +152,13 @@ impl TryFrom<String> for Email {
     }
 }
 
-/// What [`phone_number`] reads. A number that begins with 00 has 7 to 15 more digits.
-const PHONE: &str = concat!(
-    r"^[\s()./-]*(?:(?:\+|0[\s()./-]*0)[\s()./-]*[0-9](?:[\s()./-]*[0-9]){6,14}",
-    r"|(?:0[\s()./-]*[1-9]|[1-9][\s()./-]*[0-9])(?:[\s()./-]*[0-9]){5,13})[\s()./-]*$",
-);
-
 /// A phone number with 7 to 15 digits. It may begin with `+`, `00` or the country code, and have
 /// spaces and the characters `-./()` between its digits.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
-#[schemars(with = "String", inline, extend("pattern" = PHONE))]
+#[schemars(with = "String", inline, extend(
+    "pattern" = phone::PATTERN, "not" = { "pattern": phone::TRUNK_PREFIX },
+))]
 pub struct Phone {
     pub text: String,
     /// With its plus.
@@ -172,26 +169,14 @@ impl TryFrom<String> for Phone {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        let number = phone_number(&text).ok_or("must be a phone number: + and 7 to 15 digits")?;
+        let number = phone::e164(&text).ok_or("must be a phone number: + and 7 to 15 digits")?;
         Ok(Self { text, number })
     }
-}
-
-/// The number in E.164, as profiles have it, without what people write between the digits.
-pub fn phone_number(text: &str) -> Option<String> {
-    let is_separator = |c: char| c.is_whitespace() || matches!(c, '-' | '.' | '(' | ')' | '/');
-    let compact = text.replace(is_separator, "");
-    let digits = compact.strip_prefix('+').or_else(|| compact.strip_prefix("00"));
-    let digits = digits.unwrap_or(&compact);
-    let is_number =
-        (7..=15).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| format!("+{digits}"))
 }
 
 #[cfg(test)]
 mod tests {
     use gateway::Code;
-    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -276,39 +261,10 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_found_as_people_write_them() {
-        for text in ["+4915112345678", "004915112345678", "+49 (151) 1234-5678", "4915112345678"] {
-            assert_eq!(phone_number(text).as_deref(), Some("+4915112345678"), "{text}");
-        }
-        for text in ["", "+", "12345", "ann@acme.example", "+1234567890123456", "+49151x2345678"] {
-            assert_eq!(phone_number(text), None, "{text}");
-        }
-    }
-
-    #[test]
     fn few_of_many_users_are_named() {
         let ids: Vec<Uuid> = (0..20).map(Uuid::from_u128).collect();
         let text = several("phone", &ids).message().into_owned();
         assert!(text.starts_with("20 users have this phone"), "{text}");
         assert_eq!(text.matches("00000000-").count(), NAMED_USERS, "{text}");
-    }
-
-    proptest! {
-        /// Requests that clients check with the schema are accepted, and only these.
-        #[test]
-        fn the_schema_describes_the_numbers_that_are_read(text in "[ +0-9x().-]{0,24}") {
-            let is_described = regex::Regex::new(PHONE).unwrap().is_match(&text);
-            prop_assert_eq!(phone_number(&text).is_some(), is_described, "{:?}", text);
-        }
-
-        #[test]
-        fn numbers_with_separators_are_read(
-            text in "(\\+|00)?([ (.)/-]{0,2}[1-9]){7,15}[ .]?"
-        ) {
-            let digits = text.replace(|c: char| !c.is_ascii_digit(), "");
-            let expected = format!("+{}", digits.trim_start_matches("00"));
-            prop_assert_eq!(phone_number(&text), Some(expected));
-            prop_assert!(regex::Regex::new(PHONE).unwrap().is_match(&text));
-        }
     }
 }

@@ -4,7 +4,8 @@
 //! - A [decision](Reason::Decision) is the last one about the address. `unsubscribed` holds for each
 //!   user who has the address, and a user's own later opt-in does not end it. Another state ends the
 //!   own opt-outs of the users who had the address when it was decided.
-//! - A [complaint](Reason::Complaint) stops all messages, whatever was decided.
+//! - A [complaint](Reason::Complaint) or a [bounce](Reason::Bounce) stops all messages, whatever was
+//!   decided; a bounce for some time.
 //!
 //! An address is stored as a hash with a random key of its workspace ([`Key`]), and is kept when its
 //! users are erased. So an import of the same address does not make it reachable again. The
@@ -12,28 +13,30 @@
 //! applied to what was read.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
-use serde::Deserialize;
 use uuid::Uuid;
 
 use super::Recipient;
 use super::address::compared;
 use super::consent::{Consent, Topic, UNSUBSCRIBED};
 use super::erased_rows::{Name, name_hash, name_hashes, phone_hash};
-use super::profile::{Field, Profile, check};
+use super::profile::{Profile, check};
 use super::rows::StoredUser;
-use super::suppression_rows::{self, Known, Stored};
+use super::suppression_rows::{self, Stored};
 use kit::secrets;
 use store::{StoreError, Tx, text_enum};
 
-pub use super::suppression_rows::ScopeCount;
+pub mod bounces;
+mod states;
+
+pub use super::suppression_rows::{EXPIRED, ScopeCount};
+pub use states::{AddressDecision, AddressState, AddressStates, Contact, Stop};
 
 /// The scope of an email address. Other scopes are the ids of subscription groups.
 pub const EMAIL: &str = "email";
 
-/// The state of a complaint.
-const SUPPRESSED: &str = "suppressed";
+/// The state of a complaint or a bounce.
+pub(super) const SUPPRESSED: &str = "suppressed";
 
 text_enum! {
     /// Why something is known about an address.
@@ -43,6 +46,8 @@ text_enum! {
         Decision = "decision",
         /// A recipient reported a message as spam.
         Complaint = "complaint",
+        /// An email was rejected for good because of the address.
+        Bounce = "bounce",
     }
 }
 
@@ -146,6 +151,8 @@ impl<'a> NewDecision<'a> {
             reason: Reason::Decision,
             state: self.state.clone().into_owned(),
             decided_at: self.at,
+            until: None,
+            cause: None,
         }
     }
 }
@@ -181,18 +188,16 @@ pub async fn decide(
 pub async fn complain(
     tx: &mut Tx,
     workspace: i32,
-    emails: &[(String, i64)],
+    emails: &[(Hash, i64)],
 ) -> Result<(), StoreError> {
-    if emails.is_empty() {
-        return Ok(());
-    }
-    let key = suppression_rows::ensure_key(tx, workspace).await?;
-    let row = |(email, at): &(String, i64)| Stored {
-        who: key.hash(&Address::Email(email.into())).to_vec(),
+    let row = |(email, at): &(Hash, i64)| Stored {
+        who: email.to_vec(),
         scope: EMAIL.to_owned(),
         reason: Reason::Complaint,
         state: SUPPRESSED.to_owned(),
         decided_at: *at,
+        until: None,
+        cause: None,
     };
     suppression_rows::put(tx, workspace, emails.iter().map(row).collect()).await
 }
@@ -206,6 +211,10 @@ pub struct KnownState {
     pub state: String,
     /// In milliseconds since the epoch.
     pub at: i64,
+    /// When it ends: only of a bounce.
+    pub until: Option<i64>,
+    /// The dispatch of the email that bounced.
+    pub dispatch_id: Option<Uuid>,
 }
 
 impl KnownState {
@@ -245,9 +254,10 @@ pub async fn check(
     let known = suppression_rows::known(tx, workspace).await?;
     let mut states = Vec::new();
     if let Some(key) = &known.key {
-        for row in suppression_rows::find(tx, workspace, &[key.hash(address)]).await? {
-            let Stored { scope, reason, state, decided_at: at, .. } = row;
-            states.push(KnownState { scope, reason, state, at });
+        for row in suppression_rows::find(tx, workspace, &[key.hash(address)], known.now).await? {
+            let Stored { scope, reason, state, decided_at: at, until, cause: dispatch_id, .. } =
+                row;
+            states.push(KnownState { scope, reason, state, at, until, dispatch_id });
         }
     }
     if let Address::Email(email) = address {
@@ -259,7 +269,8 @@ pub async fn check(
                 states.retain(|state| !decision(state));
                 let (scope, state) = (EMAIL.to_owned(), UNSUBSCRIBED.to_owned());
                 let reason = Reason::Decision;
-                states.push(KnownState { scope, reason, state, at });
+                let (until, dispatch_id) = (None, None);
+                states.push(KnownState { scope, reason, state, at, until, dispatch_id });
             }
         }
     }
@@ -267,7 +278,8 @@ pub async fn check(
     Ok(states)
 }
 
-/// Ends what stops messages to addresses in their scopes: opt-outs, and for emails complaints.
+/// Ends what stops messages to addresses in their scopes: opt-outs, and for emails complaints and
+/// bounces.
 /// Returns how many addresses were suppressed.
 pub async fn lift(
     tx: &mut Tx,
@@ -287,8 +299,8 @@ pub async fn lift(
         let mut known = check(tx, workspace, address).await?;
         known.retain(|state| state.scope == scope && state.is_suppressed());
         lifted += u64::from(!known.is_empty());
-        if known.iter().any(|state| state.reason == Reason::Complaint) {
-            suppression_rows::remove_complaints(tx, workspace, &hash).await?;
+        if known.iter().any(|state| state.reason != Reason::Decision) {
+            suppression_rows::remove_stops(tx, workspace, &hash).await?;
         }
         // Later than the opt-out, also if the clock of its gateway was ahead.
         let at = known.iter().map(|state| state.at + 1).max().unwrap_or_default().max(now);
@@ -352,223 +364,6 @@ pub fn opt_outs(consent: &Consent, contact: &Contact<'_>) -> Vec<NewDecision<'st
         }
     };
     consent.states().filter_map(opt_out).collect()
-}
-
-/// The addresses in a document.
-#[derive(Debug, Default, Deserialize)]
-pub struct Contact<'d> {
-    #[serde(borrow, default)]
-    pub email: Option<Cow<'d, str>>,
-    #[serde(borrow, default)]
-    pub phone: Option<Cow<'d, str>>,
-}
-
-impl Contact<'_> {
-    pub fn of(profile: &Profile) -> Self {
-        let text = |field| profile.text(field).map(Cow::Owned);
-        Self { email: text(Field::Email), phone: text(Field::Phone) }
-    }
-}
-
-/// The last decision about an address and scope.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AddressDecision {
-    pub state: String,
-    /// In milliseconds since the epoch.
-    pub at: i64,
-}
-
-/// What is known about the addresses of one user.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AddressState {
-    email: Option<AddressDecision>,
-    groups: Vec<(String, AddressDecision)>,
-    stopped: Option<Reason>,
-}
-
-impl AddressState {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    fn add(&mut self, row: &Stored) {
-        let decision = || AddressDecision { state: row.state.clone(), at: row.decided_at };
-        match row.reason {
-            Reason::Complaint => self.stopped = Some(row.reason),
-            Reason::Decision if row.scope == EMAIL => self.email = Some(decision()),
-            Reason::Decision => self.groups.push((row.scope.clone(), decision())),
-        }
-    }
-
-    /// Adds an opt-out that an earlier release stored.
-    fn add_earlier(&mut self, at: i64) {
-        if self.email.as_ref().is_none_or(|decision| decision.at <= at) {
-            self.email = Some(AddressDecision { state: UNSUBSCRIBED.to_owned(), at });
-        }
-    }
-
-    /// The last decision about the address in a subscription group.
-    pub fn group(&self, id: &str) -> Option<&AddressDecision> {
-        let id = check::group_id(id);
-        self.groups.iter().find(|(group, _)| *group == id).map(|(_, decision)| decision)
-    }
-
-    /// Whether the last decision about the email address is an opt-out.
-    pub fn is_email_unsubscribed(&self) -> bool {
-        self.email.as_ref().is_some_and(|decision| decision.state == UNSUBSCRIBED)
-    }
-
-    /// Why no message may be sent to the email address, whatever the user decided.
-    pub fn stopped(&self) -> Option<Reason> {
-        self.stopped
-    }
-
-    /// Changes a user's own decisions to what applies to the user.
-    pub fn apply_to(&self, consent: &mut Consent) {
-        if let Some(AddressDecision { state, at }) = &self.email {
-            consent.apply_address(Topic::Email, state, *at);
-        }
-        for (group, AddressDecision { state, at }) in &self.groups {
-            consent.apply_address(Topic::Group(group), state, *at);
-        }
-    }
-
-    /// A document with what applies to the user; none if it cannot be read.
-    pub fn applied(&self, document: &str) -> Option<String> {
-        let mut profile = Profile::parse(document).ok()?;
-        let mut consent = Consent::read(&profile);
-        self.apply_to(&mut consent);
-        consent.write(&mut profile);
-        Some(profile.to_document())
-    }
-
-    /// Changes a user who was read from this document to what applies to the user.
-    fn apply_to_recipient(&self, recipient: &mut Recipient, document: &str) {
-        recipient.stopped = self.stopped;
-        let Ok(mut profile) = Profile::parse(document) else { return };
-        let mut consent = Consent::read(&profile);
-        self.apply_to(&mut consent);
-        consent.write(&mut profile);
-        recipient.set_states(&profile);
-    }
-}
-
-/// What is known about the addresses of some users.
-#[derive(Clone, Debug, Default)]
-pub struct AddressStates {
-    /// Only users of whose addresses something is known.
-    users: HashMap<Uuid, AddressState>,
-}
-
-impl AddressStates {
-    /// For users with these documents.
-    pub async fn look_up<'d>(
-        tx: &mut Tx,
-        workspace: i32,
-        documents: impl Iterator<Item = (Uuid, &'d str)>,
-    ) -> Result<Self, StoreError> {
-        let known = suppression_rows::known(tx, workspace).await?;
-        if known.is_empty() {
-            return Ok(Self::default());
-        }
-        // A document that cannot be read has no addresses.
-        let contacts = documents.filter_map(|(id, document)| {
-            serde_json::from_str(document).ok().map(|contact: Contact<'_>| (id, contact))
-        });
-        let contacts: Vec<(Uuid, Contact<'_>)> = contacts.collect();
-        Self::of_known(tx, workspace, &known, &contacts).await
-    }
-
-    /// For users with these addresses.
-    pub async fn of_contacts(
-        tx: &mut Tx,
-        workspace: i32,
-        contacts: &[(Uuid, Contact<'_>)],
-    ) -> Result<Self, StoreError> {
-        let known = suppression_rows::known(tx, workspace).await?;
-        Self::of_known(tx, workspace, &known, contacts).await
-    }
-
-    async fn of_known(
-        tx: &mut Tx,
-        workspace: i32,
-        known: &Known,
-        contacts: &[(Uuid, Contact<'_>)],
-    ) -> Result<Self, StoreError> {
-        let mut states: HashMap<Uuid, AddressState> = HashMap::new();
-        if let Some(key) = &known.key {
-            let mut users: HashMap<Hash, Vec<Uuid>> = HashMap::new();
-            for (id, contact) in contacts {
-                let email = contact.email.clone().map(Address::Email);
-                let phone = contact.phone.clone().map(Address::Phone);
-                for address in email.into_iter().chain(phone) {
-                    users.entry(key.hash(&address)).or_default().push(*id);
-                }
-            }
-            let hashes: Vec<Hash> = users.keys().copied().collect();
-            for row in suppression_rows::find(tx, workspace, &hashes).await? {
-                for id in row.hash().and_then(|hash| users.get(&hash)).into_iter().flatten() {
-                    states.entry(*id).or_default().add(&row);
-                }
-            }
-        }
-        if known.has_earlier {
-            let mut users: HashMap<Hash, Vec<Uuid>> = HashMap::new();
-            for (id, contact) in contacts {
-                let hashes = contact.email.iter().flat_map(|email| name_hashes(Name::Email, email));
-                hashes.for_each(|hash| users.entry(hash).or_default().push(*id));
-            }
-            let hashes: Vec<Hash> = users.keys().copied().collect();
-            for (hash, at) in suppression_rows::find_earlier(tx, workspace, &hashes).await? {
-                for id in users.get(&hash[..]).into_iter().flatten() {
-                    states.entry(*id).or_default().add_earlier(at);
-                }
-            }
-        }
-        states.retain(|_, state| !state.is_empty());
-        Ok(Self { users: states })
-    }
-
-    /// What is known about one address.
-    pub async fn of_address(
-        tx: &mut Tx,
-        workspace: i32,
-        contact: Contact<'_>,
-    ) -> Result<AddressState, StoreError> {
-        let contacts = [(Uuid::nil(), contact)];
-        let mut states = Self::of_contacts(tx, workspace, &contacts).await?;
-        Ok(states.users.remove(&Uuid::nil()).unwrap_or_default())
-    }
-
-    /// What is known about the address with a hash.
-    pub async fn of_hash(
-        tx: &mut Tx,
-        workspace: i32,
-        hash: &Hash,
-    ) -> Result<AddressState, StoreError> {
-        let mut state = AddressState::default();
-        for row in suppression_rows::find(tx, workspace, &[*hash]).await? {
-            state.add(&row);
-        }
-        Ok(state)
-    }
-
-    /// Whether nothing is known about any of the addresses.
-    pub fn is_empty(&self) -> bool {
-        self.users.is_empty()
-    }
-
-    /// What is known about the addresses of a user, if anything.
-    pub fn of_user(&self, service_id: Uuid) -> Option<&AddressState> {
-        self.users.get(&service_id)
-    }
-
-    /// Changes a user who was read from this document to what applies to the user.
-    pub fn apply(&self, recipient: &mut Recipient, document: &str) {
-        if let Some(state) = self.users.get(&recipient.service_id) {
-            state.apply_to_recipient(recipient, document);
-        }
-    }
 }
 
 /// A stored user as messages see the user, with what applies to the user's addresses.

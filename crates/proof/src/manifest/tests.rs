@@ -301,3 +301,12 @@ fn positions_before_all_users_have_a_slice() {
     let first = Position::from(people::users::Position::START);
     assert_eq!(first, start(0));
 }
+
+#[test]
+fn an_object_prefix_has_one_shape() {
+    assert!(is_object_prefix("9d2261c4-4cf3-44b0-909b-455baf540288-1795249898"));
+    for other in ["", "unknown", "\0", "9d2261c4-4cf3-44b0-909b-455baf540288", "x-1795249898", "-1"]
+    {
+        assert!(!is_object_prefix(other), "{other:?}");
+    }
+}

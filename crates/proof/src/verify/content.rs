@@ -50,7 +50,7 @@ impl FileCheck {
     pub async fn run(self, source: &Source) -> Result<Vec<Difference>, VerifyError> {
         let expected = self.file.bytes;
         // A file that has another size need not be read.
-        if let Some(size) = source.size(&self.key).await.filter(|size| *size != expected) {
+        if let Some(size) = source.size(&self.key).filter(|size| *size != expected) {
             return Ok(vec![self.wrong_size(&size.to_string())]);
         }
         let check = Arc::new(self);

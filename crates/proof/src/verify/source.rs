@@ -1,15 +1,20 @@
 //! Where the objects of exports are: a directory, an object storage, or a gateway.
 
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use bytes::{Buf as _, Bytes};
 use futures::{StreamExt as _, TryStreamExt as _};
+use rustix::fs::OFlags;
 use tokio::runtime::Handle;
 
 use super::http::{self, Chunks};
 pub use super::http::{ExportAddress, HttpError};
-use crate::manifest::{ARCHIVE_SUFFIX, MANIFEST_SUFFIX};
+use super::prefix_in_name;
+use crate::manifest::{ARCHIVE_SUFFIX, is_object_prefix};
 use kit::retry::Retry;
 use objects::{Entry, ObjectError, Objects};
 
@@ -28,6 +33,9 @@ pub enum SourceError {
     Read { name: String, error: io::Error },
     #[error("{0} is too large")]
     TooLarge(String),
+    /// A link, a device or a pipe: reading it may lead elsewhere, or never end.
+    #[error("{0} is not a regular file")]
+    NotAFile(String),
     #[error(transparent)]
     Objects(ObjectError),
     #[error("{name}: {error}")]
@@ -38,7 +46,7 @@ impl Retry for SourceError {
     fn can_retry(&self) -> bool {
         match self {
             Self::Read { error, .. } => can_retry_read(error),
-            Self::TooLarge(_) => false,
+            Self::TooLarge(_) | Self::NotAFile(_) => false,
             Self::Objects(error) => error.can_retry(),
             Self::Http { error, .. } => error.can_retry(),
         }
@@ -58,21 +66,38 @@ fn can_retry_read(error: &io::Error) -> bool {
 pub(super) type Reader = Box<dyn Read + Send>;
 
 impl Source {
-    /// The object_prefix of each export that has a manifest, in order.
-    pub async fn exports(&self) -> Result<Vec<String>, SourceError> {
+    /// The object_prefix of each export that has an object or a folder, also without a manifest: in
+    /// order.
+    pub async fn exports(&self) -> Result<BTreeSet<String>, SourceError> {
         let names = match self {
-            Self::Url { address, .. } => return Ok(vec![address.object_prefix().to_owned()]),
+            Self::Url { address, .. } => return Ok([address.object_prefix().to_owned()].into()),
             Self::Directory(directory) => names_in(directory).await?,
             Self::Objects(objects) => {
                 let entries = objects.list("").await.map_err(SourceError::Objects)?;
                 entries.into_iter().map(|entry| entry.key).collect()
             }
         };
-        let prefixes = names.iter().filter_map(|name| name.strip_suffix(MANIFEST_SUFFIX));
-        let is_direct = |prefix: &&str| !prefix.is_empty() && !prefix.contains('/');
-        let mut prefixes: Vec<String> = prefixes.filter(is_direct).map(str::to_owned).collect();
-        prefixes.sort();
-        Ok(prefixes)
+        let prefix = |name: &String| {
+            let name = name.split_once('/').map_or(name.as_str(), |(folder, _)| folder);
+            let prefix = prefix_in_name(name).unwrap_or(name);
+            // Other archives and folders may be there, too.
+            let is_proof = prefix != name && !name.ends_with(ARCHIVE_SUFFIX);
+            (is_proof || is_object_prefix(prefix)).then(|| prefix.to_owned())
+        };
+        Ok(names.iter().filter_map(prefix).collect())
+    }
+
+    /// Whether an object exists, or anything else with this name.
+    pub(super) async fn exists(&self, name: &str) -> Result<bool, SourceError> {
+        match self {
+            Self::Url { .. } => Ok(false),
+            Self::Directory(directory) => {
+                let found =
+                    missing_as_none(tokio::fs::symlink_metadata(directory.join(name)).await);
+                Ok(found.map_err(|error| at(name, error))?.is_some())
+            }
+            Self::Objects(objects) => Ok(open_object(objects, name).await?.is_some()),
+        }
     }
 
     /// The content of a small object; none if it does not exist.
@@ -83,7 +108,7 @@ impl Source {
                 let content = http::fetch_with_retries(client, address, max).await;
                 return content.map_err(|error| http_error(name, error));
             }
-            Self::Directory(directory) => return read_file(&directory.join(name), name, max).await,
+            Self::Directory(directory) => return read_file(directory, name, max),
             Self::Objects(objects) => match open_object(objects, name).await? {
                 Some(chunks) => chunks,
                 None => return Ok(None),
@@ -112,9 +137,8 @@ impl Source {
     pub(super) async fn open(&self, name: &str) -> Result<Option<Reader>, SourceError> {
         let chunks = match self {
             Self::Directory(directory) => {
-                let file = missing_as_none(std::fs::File::open(directory.join(name)));
-                let file = file.map_err(|error| at(name, error))?;
-                return Ok(file.map(|file| Box::new(file) as Reader));
+                let file = open_file(directory, name)?;
+                return Ok(file.map(|(file, _)| Box::new(file) as Reader));
             }
             Self::Objects(objects) => open_object(objects, name).await?,
             Self::Url { client, address } => match address.address_of(name) {
@@ -130,10 +154,9 @@ impl Source {
     }
 
     /// The size of an object, if it is known without reading it.
-    pub(super) async fn size(&self, name: &str) -> Option<u64> {
+    pub(super) fn size(&self, name: &str) -> Option<u64> {
         let Self::Directory(directory) = self else { return None };
-        let metadata = tokio::fs::metadata(directory.join(name)).await.ok()?;
-        metadata.is_file().then_some(metadata.len())
+        open_file(directory, name).ok()?.map(|(_, size)| size)
     }
 
     /// All objects in a folder. A gateway has none.
@@ -150,10 +173,12 @@ impl Source {
             }
             Self::Directory(directory) => {
                 let directory = directory.join(folder);
-                if !directory.exists() {
-                    return Ok(Vec::new());
+                match missing_as_none(tokio::fs::symlink_metadata(&directory).await) {
+                    Ok(Some(metadata)) if metadata.is_dir() => names_in(&directory).await?,
+                    Ok(None) => return Ok(Vec::new()),
+                    Ok(Some(_)) => return Err(SourceError::NotAFile(folder.to_owned())),
+                    Err(error) => return Err(at(folder, error)),
                 }
-                names_in(&directory).await?
             }
         };
         Ok(names.into_iter().map(|name| format!("{folder}/{name}")).collect())
@@ -190,13 +215,49 @@ async fn names_in(directory: &Path) -> Result<Vec<String>, SourceError> {
     read.await.map_err(|error| at(&directory.display().to_string(), error))
 }
 
-async fn read_file(path: &Path, name: &str, max: u64) -> Result<Option<Vec<u8>>, SourceError> {
-    let metadata = missing_as_none(tokio::fs::metadata(path).await);
-    let Some(metadata) = metadata.map_err(|error| at(name, error))? else { return Ok(None) };
-    if metadata.len() > max {
+/// Opens a file below a directory, and returns its size; none if it does not exist. Follows no
+/// links, and opens no devices or pipes: an archive from elsewhere may have them.
+fn open_file(directory: &Path, name: &str) -> Result<Option<(File, u64)>, SourceError> {
+    let special = || SourceError::NotAFile(name.to_owned());
+    let folders = name.match_indices('/').map(|(end, _)| directory.join(&name[..end]));
+    for folder in folders {
+        let found = missing_as_none(std::fs::symlink_metadata(folder));
+        match found.map_err(|error| at(name, error))? {
+            None => return Ok(None),
+            Some(metadata) if metadata.is_dir() => {}
+            Some(_) => return Err(special()),
+        }
+    }
+    let path = directory.join(name);
+    let opened = missing_as_none(open_only_file(&path));
+    let Some(file) = opened.map_err(|error| match std::fs::symlink_metadata(&path) {
+        Ok(metadata) if !metadata.is_file() => special(),
+        _ => at(name, error),
+    })?
+    else {
+        return Ok(None);
+    };
+    let metadata = file.metadata().map_err(|error| at(name, error))?;
+    if metadata.is_file() { Ok(Some((file, metadata.len()))) } else { Err(special()) }
+}
+
+fn open_only_file(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    // Without NONBLOCK, a pipe would wait for its writer.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    options.custom_flags(flags.bits().cast_signed());
+    options.open(path)
+}
+
+fn read_file(directory: &Path, name: &str, max: u64) -> Result<Option<Vec<u8>>, SourceError> {
+    let Some((file, _)) = open_file(directory, name)? else { return Ok(None) };
+    let mut content = Vec::new();
+    file.take(max + 1).read_to_end(&mut content).map_err(|error| at(name, error))?;
+    if content.len() as u64 > max {
         return Err(SourceError::TooLarge(name.to_owned()));
     }
-    missing_as_none(tokio::fs::read(path).await).map_err(|error| at(name, error))
+    Ok(Some(content))
 }
 
 async fn open_object(objects: &Objects, name: &str) -> Result<Option<Chunks>, SourceError> {

@@ -172,7 +172,7 @@ impl Export {
 
     async fn report(&self, trust: &Trust, reads_records: bool) -> Report {
         let source = Source::Directory(self.directory.path().to_owned());
-        assert_eq!(source.exports().await.unwrap(), [PREFIX]);
+        assert_eq!(source.exports().await.unwrap(), [PREFIX.to_owned()].into());
         verify(&source, PREFIX, trust, reads_records, |_, _| {}).await.unwrap()
     }
 

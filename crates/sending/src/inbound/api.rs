@@ -73,7 +73,9 @@ fn describe_feedback() -> Operation {
     .about(
         "The workspace's provider sends these reports. An invalid number gets no more messages \
          until it is removed from the list (`POST /sms/invalid_phone_numbers/remove`). A device \
-         that is no longer registered is removed from the user's profile. Reports about unknown \
+         that is no longer registered is removed from the user's profile. An opt-out, such as a \
+         reply of STOP, holds for the number, and so for all users who have it, now or later; \
+         `push` does not take it. Reports about unknown \
          messages are ignored. If one report is invalid, none is applied.",
     )
     .in_path("provider", "The provider that sends the reports.", json!({ "enum": PROVIDERS }))
@@ -185,7 +187,7 @@ async fn feedback(
     let signed = signed::read(&app, request, |settings| settings.feedback_secret.as_ref()).await?;
     let signed::Signed { workspace, body, key } = signed;
     let reports = feedback::read(&body, app.clock.now_ms())?;
-    feedback::apply(&app, workspace, &key, &reports).await?;
+    feedback::apply(&app, workspace, &provider, &key, &reports).await?;
     Ok(Json(Success::default()))
 }
 

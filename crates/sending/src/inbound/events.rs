@@ -7,14 +7,15 @@ use serde_json::Value;
 use super::reported::{ReportedStatus, StatusUpdate, apply_updates};
 use super::{MAX_REPORTS, stored_reason, time_of_event};
 use crate::app::App;
+use crate::transactional;
 use gateway::formats::{List, Time};
 use gateway::{ApiError, IdempotencyKey, JsonText, fields, idempotency};
 use kit::json::as_whole_number;
+use kit::smtp::AddressBounce;
 use messages::channels::email;
-use people::users::rows::{For, find_users};
-use people::users::{merged_rows, suppressions};
+use messages::{MessageId, dispatch};
+use people::users::suppressions;
 use store::{StoreError, Tx};
-use uuid::Uuid;
 
 /// Status reports of emails.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -86,22 +87,24 @@ impl Event {
     /// The complaint that the event reports, about an email that Longshore sent.
     fn complaint(&self, now: i64) -> Option<Complaint> {
         let id = email::parse_message_id(&self.id).filter(|_| self.kind == Type::Complained)?;
-        Some(Complaint { user: id.service_id, at: time_of_event(self.at, now) })
+        Some(Complaint { id, at: time_of_event(self.at, now) })
     }
 
     /// The report of the event; none for an email that Longshore did not send.
     fn status_update(&self, now: i64) -> Option<StatusUpdate> {
-        let (status, reason) = match self.kind {
+        let (code, text) = (self.code.as_ref(), self.reason.as_deref());
+        let (status, reason, address) = match self.kind {
             Type::Complained => return None,
-            Type::Processed => (ReportedStatus::Processed, None),
-            Type::Delivered => (ReportedStatus::Delivered, None),
+            Type::Processed => (ReportedStatus::Processed, None, None),
+            Type::Delivered => (ReportedStatus::Delivered, None, None),
             Type::Bounced => {
-                let reason = bounce_reason(self.code.as_ref(), self.reason.as_deref());
-                (ReportedStatus::Bounced, reason)
+                let address = AddressBounce::from_report(code.map(|code| code.0.as_str()), text);
+                (ReportedStatus::Bounced, bounce_reason(code, text), address)
             }
         };
         let at = time_of_event(self.at, now);
-        email::parse_message_id(&self.id).map(|id| StatusUpdate { id, status, at, reason })
+        let id = email::parse_message_id(&self.id)?;
+        Some(StatusUpdate { id, status, at, reason, address })
     }
 }
 
@@ -127,18 +130,20 @@ pub struct Reports {
 /// A recipient reported an email as spam.
 #[derive(Debug, PartialEq, Eq)]
 struct Complaint {
-    user: Uuid,
+    id: MessageId,
     /// In milliseconds since the epoch.
     at: i64,
 }
 
-/// Suppresses the addresses of the users who got the emails.
+/// Suppresses the addresses to which the emails were sent.
 async fn suppress(tx: &mut Tx, workspace: i32, complaints: &[Complaint]) -> Result<(), StoreError> {
     let mut addresses = Vec::new();
-    for Complaint { user, at } in complaints {
-        let present = merged_rows::present(tx, workspace, *user).await?;
-        let found = find_users(tx, workspace, &[present], For::Reading).await?.pop();
-        addresses.extend(found.and_then(|user| user.email).map(|email| (email, *at)));
+    for Complaint { id, at } in complaints {
+        let address = match transactional::email_address(tx, workspace, id).await? {
+            Some(address) => Some(address),
+            None => dispatch::email_address(tx, workspace, id).await?,
+        };
+        addresses.extend(address.map(|address| (address, *at)));
     }
     suppressions::complain(tx, workspace, &addresses).await
 }
@@ -172,7 +177,7 @@ mod tests {
 
     use super::*;
     use gateway::workspaces::Channel;
-    use messages::MessageId;
+    use uuid::Uuid;
 
     fn read_json(body: Value) -> Result<Vec<StatusUpdate>, String> {
         let read = read(&JsonText::from(body.to_string()), 1_700_000_000_000);
@@ -196,7 +201,7 @@ mod tests {
             { "type": "delivered", "id": "<other@acme.example>" },
         ] }));
         let at = 1_700_000_000_000;
-        let update = |status| StatusUpdate { id, status, at, reason: None };
+        let update = |status| StatusUpdate { id, status, at, reason: None, address: None };
         assert_eq!(
             updates.unwrap(),
             [update(ReportedStatus::Processed), update(ReportedStatus::Delivered)]

@@ -5,6 +5,8 @@ use crate::transactional;
 use crate::transactional::State;
 use crate::transactional::reports::Change;
 use gateway::workspaces::Channel;
+use gateway::workspaces::settings::{self, Email};
+use kit::smtp::AddressBounce;
 use messages::{MessageId, dispatch};
 use store::{StoreError, Tx};
 
@@ -30,6 +32,8 @@ pub struct StatusUpdate {
     pub at: i64,
     /// The reason of a failed delivery.
     pub reason: Option<String>,
+    /// Whether the email address is the cause, and how.
+    pub address: Option<AddressBounce>,
 }
 
 /// Updates transactional emails and dispatches, in the caller's transaction. The reports must be in
@@ -41,7 +45,14 @@ pub async fn apply_updates(
     updates: &[StatusUpdate],
 ) -> Result<(), StoreError> {
     let mut in_dispatches = Vec::new();
-    for StatusUpdate { id, status, at, reason } in updates {
+    let period = if updates.iter().any(|update| update.address.is_some()) {
+        let settings = settings::find(app, workspace).await?;
+        settings.email.as_ref().map_or(0, Email::bounce_period)
+    } else {
+        0
+    };
+    for StatusUpdate { id, status, at, reason, address } in updates {
+        let address = address.filter(|_| period > 0).map(|status| (status, period));
         let reason = reason.as_deref().unwrap_or_default();
         let (state, error, report) = match status {
             ReportedStatus::Processed => (State::Processed, None, None),
@@ -49,11 +60,11 @@ pub async fn apply_updates(
                 (State::Delivered, None, Some(dispatch::Report::Delivered))
             }
             ReportedStatus::Bounced | ReportedStatus::Failed => {
-                let report = dispatch::Report::Bounced(reason.to_owned());
+                let report = dispatch::Report::Bounced { reason: reason.to_owned(), address };
                 (State::Bounced, Some(reason), Some(report))
             }
         };
-        let change = Change { state, at: *at, reason: error };
+        let change = Change { state, at: *at, reason: error, bounce: address };
         let is_transactional = id.channel == Channel::Email
             && transactional::apply_report(tx, app, workspace, id, &change).await?;
         if !is_transactional {

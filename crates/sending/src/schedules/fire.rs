@@ -130,7 +130,7 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<FireOut
         Some(campaign) if step.wave.is_some() => {
             let state = campaigns::inactive(tx, schedule.workspace_id, campaign).await?;
             // A send that has begun ends without its campaign.
-            state.filter(|state| schedule.sent_at.is_none() || *state != campaigns::REMOVED)
+            state.filter(|state| schedule.sent_at.is_none() || state != campaigns::REMOVED)
         }
         _ => None,
     };

@@ -99,6 +99,7 @@ mod tests {
             from: from.map(str::to_owned),
             status_postback: None,
             events_secret: None,
+            bounce_days: 90,
         };
         Arc::new(Settings { email: Some(email), ..Settings::default() })
     }
@@ -123,7 +124,11 @@ mod tests {
             tags: Vec::new(),
             archived: false,
             paused: false,
-            content: Map::from_iter([("email".to_owned(), email)]),
+            content: content::campaigns::Content::new(
+                Map::from_iter([("email".to_owned(), email)]),
+                None,
+                None,
+            ),
         }
     }
 

@@ -178,6 +178,7 @@ pub mod tests {
             state_at: 0,
             put_off: 0,
             postback_id: None,
+            address: None,
         }
     }
 

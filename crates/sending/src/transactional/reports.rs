@@ -3,11 +3,12 @@
 
 use super::postbacks::{self, Postback};
 use super::rows::{self, Email, Step};
-use super::{State, sla};
+use super::{State, bounces, sla};
 use crate::app::App;
 use gateway::workspaces::Channel;
 use gateway::workspaces::settings::{self, Settings};
 use kit::fail_point;
+use kit::smtp::AddressBounce;
 use messages::MessageId;
 use messages::dispatch;
 use messages::dispatch::state::OutcomeCounts;
@@ -20,6 +21,8 @@ pub struct Change<'a> {
     pub state: State,
     pub at: i64,
     pub reason: Option<&'a str>,
+    /// Whether the address is the cause, and how; for how long it gets no emails, in milliseconds.
+    pub bounce: Option<(AddressBounce, i64)>,
 }
 
 /// Stores a report and its postback, in the caller's transaction; returns whether the message is a
@@ -43,7 +46,7 @@ pub async fn apply_report(
     }
     let settings = settings::find(app, email.workspace_id).await?;
     if email.state == State::Processing {
-        let sent = Change { state: State::Sent, at: change.at, reason: None };
+        let sent = Change { state: State::Sent, at: change.at, reason: None, bounce: None };
         change_state(tx, app, &settings, &mut email, &sent).await?;
         sla::count(&email);
     }
@@ -62,7 +65,7 @@ pub async fn change_state(
     email: &mut Email,
     change: &Change<'_>,
 ) -> Result<bool, StoreError> {
-    let Change { state, at, reason } = *change;
+    let Change { state, at, reason, bounce } = *change;
     let postback = Postback::new(email, state, at, reason);
     let postback_id = postbacks::enqueue(tx, app, settings, email, &postback).await?;
     let step = Step {
@@ -99,5 +102,8 @@ pub async fn change_state(
     (email.state, email.state_at, email.reason) = (state, at, step.reason);
     email.sent_at = step.sent_at.or(email.sent_at);
     email.postback_id = postback_id.or(email.postback_id);
+    if let Some((status, period)) = bounce {
+        bounces::store(tx, email, status, period).await?;
+    }
     Ok(true)
 }

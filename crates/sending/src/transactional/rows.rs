@@ -72,12 +72,14 @@ pub struct Email {
     pub put_off: i32,
     /// The delivery of the last reported state.
     pub postback_id: Option<Uuid>,
+    /// The hash of the address to which it is sent.
+    pub address: Option<Vec<u8>>,
 }
 from_row! {
     Email {
         dispatch_id, workspace_id, campaign_id, external_send_id, request_id, state, reason,
         recipient, trigger_properties, attributes, service_id, received_at, enqueued_at,
-        executed_at, sent_at, state_at, put_off, postback_id,
+        executed_at, sent_at, state_at, put_off, postback_id, address,
     }
 }
 
@@ -87,7 +89,7 @@ macro_rules! columns {
         concat!(
             "dispatch_id, workspace_id, campaign_id, external_send_id, request_id, state, reason,
              recipient, trigger_properties, attributes, service_id, received_at, enqueued_at,
-             executed_at, sent_at, state_at, put_off, postback_id",
+             executed_at, sent_at, state_at, put_off, postback_id, address",
             $from
         )
     };
@@ -245,12 +247,13 @@ pub async fn store_start(
     dispatch_id: Uuid,
     executed_at: i64,
     service_id: Option<Uuid>,
+    address: Option<&[u8]>,
 ) -> Result<(), StoreError> {
     let sql = at_now!(
         tx,
         "UPDATE transactional_emails
          SET executed_at = $2, service_id = $3, attributes = NULL, due_at = clock.now + $4,
-             again_at = clock.now + $4
+             again_at = clock.now + $4, address = $5
          FROM clock WHERE dispatch_id = $1"
     );
     execute!(
@@ -260,6 +263,7 @@ pub async fn store_start(
             .bind(executed_at)
             .bind(service_id)
             .bind(millis(OLD_WORKER_DELAY))
+            .bind(address)
     );
     Ok(())
 }

@@ -23,6 +23,7 @@ use kit::clock::{hours, millis};
 use kit::fail_point;
 use kit::json::TreeObject;
 use kit::retry::{Retry, TimedRetries, backoff};
+use kit::smtp::AddressBounce;
 use messages::content::{Content, Rendered};
 use messages::external::{Answers, External, MAX_ATTEMPTS, RenderError};
 use messages::personalization::{Origin, Scope, Unsubscribe};
@@ -108,7 +109,12 @@ struct StartedEmail {
 #[derive(Debug, PartialEq, Eq)]
 enum EmailOutcome {
     Step(State, Option<String>),
-    Later { reason: String, after: Option<Duration> },
+    /// With the reason, and whether the address is the cause.
+    Bounced(String, Option<AddressBounce>),
+    Later {
+        reason: String,
+        after: Option<Duration>,
+    },
 }
 
 impl EmailOutcome {
@@ -151,7 +157,8 @@ impl TransactionalSender {
         let Some(mut email) = email else { return end_claim(tx, claim).await };
         claims::finish(&mut tx, claim).await?;
         let now = self.app.clock.now_ms();
-        let change = Change { state: State::Aborted, at: now, reason: Some(NOT_PROCESSED) };
+        let change =
+            Change { state: State::Aborted, at: now, reason: Some(NOT_PROCESSED), bounce: None };
         change_state(&mut tx, &self.app, &settings, &mut email, &change).await?;
         tx.commit().await?;
         sla::count(&email);
@@ -191,11 +198,13 @@ impl TransactionalSender {
         };
         let (now, service_id) =
             (self.app.clock.now_ms(), user.as_ref().map(|user| user.service_id));
-        rows::store_start(&mut tx, email.dispatch_id, now, service_id).await?;
+        let hash = address.as_ref().map(|hash| &hash[..]);
+        rows::store_start(&mut tx, email.dispatch_id, now, service_id, hash).await?;
         tx.commit().await?;
         applied.into_iter().for_each(Applied::committed);
         fail_point!("transactional::claimed");
-        let email = Email { executed_at: Some(now), service_id, ..email };
+        let address_of = address.map(|hash| hash.to_vec());
+        let email = Email { executed_at: Some(now), service_id, address: address_of, ..email };
         let abort_reason =
             abort_reason.or((claim.attempt > MAX_CLAIM_ATTEMPTS).then_some(NOT_PROCESSED));
         let (claim, recipient) = (*claim, user);
@@ -377,6 +386,7 @@ impl TransactionalSender {
         let now = self.app.clock.now_ms();
         let (state, reason) = match outcome {
             EmailOutcome::Step(state, reason) => (*state, reason.as_deref()),
+            EmailOutcome::Bounced(reason, _) => (State::Bounced, Some(reason.as_str())),
             EmailOutcome::Later { reason, after } => {
                 if now < self.retried_until(&started.email) {
                     return self.put_off(started, reason, *after).await;
@@ -387,7 +397,12 @@ impl TransactionalSender {
         };
         let mut tx = self.app.store.write().await?;
         claims::finish(&mut tx, &started.claim).await?;
-        let change = Change { state, at: now, reason };
+        let period = settings.email.as_ref().map_or(0, settings::Email::bounce_period);
+        let bounce = match outcome {
+            EmailOutcome::Bounced(_, Some(status)) if period > 0 => Some((*status, period)),
+            _ => None,
+        };
+        let change = Change { state, at: now, reason, bounce };
         // In the stored state: an uncommitted change is retried.
         let mut email = started.email.clone();
         if !change_state(&mut tx, &self.app, settings, &mut email, &change).await? {
@@ -437,7 +452,7 @@ impl From<Outcome> for EmailOutcome {
                 tracing::info!(why, "email aborted: the user is not emailable");
                 Self::aborted(NOT_EMAILABLE)
             }
-            Outcome::Bounced(reason) => Self::Step(State::Bounced, Some(stored_text(&reason))),
+            Outcome::Bounced { reason, address } => Self::Bounced(stored_text(&reason), address),
             Outcome::Failed(reason) => Self::aborted(reason),
             Outcome::Later { reason, after } | Outcome::NoResponse { reason, after } => {
                 Self::Later { reason, after }
@@ -477,8 +492,8 @@ mod tests {
             (Outcome::Sent, EmailOutcome::Step(State::Sent, None)),
             (Outcome::Unreachable("x".into()), EmailOutcome::aborted(NOT_EMAILABLE)),
             (
-                Outcome::Bounced("550".into()),
-                EmailOutcome::Step(State::Bounced, Some("550".into())),
+                Outcome::Bounced { reason: "550".into(), address: None },
+                EmailOutcome::Bounced("550".into(), None),
             ),
             (Outcome::Failed("why".into()), EmailOutcome::aborted("why")),
         ] {

@@ -1,16 +1,13 @@
 //! Compares values: `==`, `<`, `contains`, and the order of `sort`.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
+
+use kit::json::compare_numbers;
 
 use super::super::Stop;
 use super::super::budget::RenderBudget;
 use super::Value;
-
-/// The sort order of a value within its kind.
-enum Scalar<'v> {
-    Number(f64),
-    Text(&'v str),
-}
 
 impl Value<'_> {
     /// `==`: both have the same type and value. Nothing is coerced.
@@ -72,49 +69,43 @@ impl Value<'_> {
         other: &Self,
         budget: &mut RenderBudget,
     ) -> Result<Option<Ordering>, Stop> {
-        if let (Some(left), Some(right)) = (self.as_large_int(), other.as_large_int()) {
-            return Ok(Some(left.cmp(&right)));
+        if let (Some(left), Some(right)) = (self.as_text(), other.as_text()) {
+            budget.read(left.len().min(right.len()))?;
+            return Ok(Some(left.cmp(right)));
         }
-        Ok(match (self.scalar(), other.scalar()) {
-            (Some(Scalar::Number(left)), Some(Scalar::Number(right))) => left.partial_cmp(&right),
-            (Some(Scalar::Text(left)), Some(Scalar::Text(right))) => {
-                budget.read(left.len().min(right.len()))?;
-                Some(left.cmp(right))
-            }
-            _ => None,
-        })
+        Ok(self.compare_numbers(other))
     }
 
     /// A total order, for sorting: numbers, then strings, then values without an order, then nil.
     pub fn sort(&self, other: &Self) -> Ordering {
-        let rank = |value: &Self| match (value, value.scalar()) {
-            (Self::Nil, _) => 3,
-            (_, Some(Scalar::Number(_))) => 0,
-            (_, Some(Scalar::Text(_))) => 1,
-            (_, None) => 2,
+        let rank = |value: &Self| match value {
+            Self::Nil => 3,
+            Self::Int(_) | Self::Float(_) | Self::Exact(_) => 0,
+            text if text.as_text().is_some() => 1,
+            _ => 2,
         };
-        match (self.scalar(), other.scalar()) {
-            (Some(Scalar::Number(left)), Some(Scalar::Number(right))) => left.total_cmp(&right),
-            (Some(Scalar::Text(left)), Some(Scalar::Text(right))) => left.cmp(right),
-            _ => rank(self).cmp(&rank(other)),
+        if let (Some(left), Some(right)) = (self.as_text(), other.as_text()) {
+            return left.cmp(right);
+        }
+        self.compare_numbers(other).unwrap_or_else(|| rank(self).cmp(&rank(other)))
+    }
+
+    /// The order of two numbers, to the last digit. A floating-point number has the digits that it
+    /// is printed with.
+    fn compare_numbers(&self, other: &Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Int(left), Self::Int(right)) => Some(left.cmp(right)),
+            (Self::Float(left), Self::Float(right)) => left.partial_cmp(right),
+            _ => Some(compare_numbers(&self.digits_to_compare()?, &other.digits_to_compare()?)),
         }
     }
 
-    /// A whole number, even a large one.
-    fn as_large_int(&self) -> Option<i128> {
+    fn digits_to_compare(&self) -> Option<Cow<'_, str>> {
         match self {
-            Self::Int(int) => Some(i128::from(*int)),
-            Self::Exact(digits) => digits.parse().ok(),
+            Self::Int(int) => Some(int.to_string().into()),
+            Self::Float(float) => Some(format!("{float:?}").into()),
+            Self::Exact(digits) => Some((&**digits).into()),
             _ => None,
-        }
-    }
-
-    fn scalar(&self) -> Option<Scalar<'_>> {
-        match self {
-            Self::Int(int) => Some(Scalar::Number(*int as f64)),
-            Self::Float(float) => Some(Scalar::Number(*float)),
-            Self::Exact(digits) => digits.parse().ok().map(Scalar::Number),
-            other => other.as_text().map(Scalar::Text),
         }
     }
 

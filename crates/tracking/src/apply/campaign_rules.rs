@@ -108,7 +108,7 @@ mod tests {
             tags: Vec::new(),
             archived: false,
             paused: false,
-            content: content.as_object().unwrap().clone(),
+            content: serde_json::from_value(content).unwrap(),
         }
     }
 

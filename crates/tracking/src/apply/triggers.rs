@@ -176,7 +176,7 @@ mod tests {
         let trigger = json!({ "purchase": { "product_id": "tea", "properties": properties } });
         Triggered {
             campaign_id: Uuid::new_v4(),
-            trigger: Trigger::read(trigger.as_object().unwrap()).unwrap(),
+            trigger: Trigger::read(&trigger.as_object().unwrap().into()).unwrap(),
             messages: Map::new(),
             audience: Some(everybody()),
         }

@@ -34,6 +34,7 @@ pub async fn check(world: &mut World, task: &Task) {
         "Recognise the wrong send" => recognise(world, task).await,
         "Stop it, and see what still goes out" => stop(world, task).await,
         "Apologise to those who got it" => apologise(world, task).await,
+        "Send a campaign to a segment" => send_campaign(world, task).await,
         "List and count segments" => count_segments(world, task).await,
         "See some users of a segment" => sample_segment(world, task).await,
         "Export a segment" => export_segment(world, task).await,
@@ -160,6 +161,24 @@ async fn apologise(world: &World, task: &Task) {
         recipients.iter().map(|recipient| text(&recipient["external_user_id"])).collect();
     users.sort();
     assert_eq!(world.users_with("sorry"), users);
+}
+
+/// Nobody receives what the campaign sends.
+async fn send_campaign(world: &World, task: &Task) {
+    let [command] = exactly(&task.commands);
+    let [request] = exactly(&task.requests);
+    for sent in [world.object(command).await, world.request(request).await] {
+        let id = text(&sent["dispatch_id"]);
+        let path = format!("/messages/dispatches/{id}");
+        eventually("the send is stored", || async { world.api.get(&path).await.status == 200 })
+            .await;
+        let send = world.api.get(&path).await.body;
+        assert_eq!(
+            (&send["campaign_name"], &send["audience"]["segment_name"]),
+            (&json!("Welcome"), &json!("Berlin"))
+        );
+        world.fleet.run(&["dispatches", "cancel", &id]).await;
+    }
 }
 
 // Segments -----------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ async fn relay_replies_determine_the_outcome(store: TestStore) {
         world.by_relay(relay.url("", ""));
         let outcome = world.send(&Message::email("Hello")).await;
         let came = match &outcome {
-            Outcome::Bounced(_) => Comes::Bounced,
+            Outcome::Bounced { .. } => Comes::Bounced,
             Outcome::Failed(_) => Comes::Failed,
             Outcome::Later { .. } => Comes::Later,
             Outcome::NoResponse { .. } => Comes::NoResponse,

@@ -232,7 +232,7 @@ async fn invalid_tokens_from_a_provider_are_removed(store: TestStore) {
     assert_eq!(show(&world).await, after);
     receiver.script([says(410, &["new"])]);
     let outcome = world.send(&push(after)).await;
-    assert!(matches!(outcome, Outcome::Bounced(_)), "{outcome:?}");
+    assert!(matches!(outcome, Outcome::Bounced { .. }), "{outcome:?}");
     assert_eq!(show(&world).await.get("push_tokens"), None);
 }
 
@@ -241,7 +241,7 @@ async fn invalid_numbers_receive_no_further_messages(store: TestStore) {
     let world = world(store, &receiver).await;
     let message = text(subscribed("+15550101"));
     receiver.script([ScriptedResponse::Says(200, r#"{"invalid_number":true}"#.into())]);
-    assert!(matches!(world.send(&message).await, Outcome::Bounced(_)));
+    assert!(matches!(world.send(&message).await, Outcome::Bounced { .. }));
     let outcome = world.send(&message).await;
     assert!(
         matches!(&outcome, Outcome::Unreachable(why) if why.contains("invalid")),

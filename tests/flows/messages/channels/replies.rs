@@ -73,7 +73,7 @@ async fn rejections_are_final_whatever_their_text(store: TestStore) {
         let relay = ScriptedRelay::start(&[], [(Step::To, Action::SendBytes(bytes))]).await;
         world.by_relay(relay.url("", ""));
         let outcome = world.send(&Message::email("Hello")).await;
-        assert_eq!(outcome, Outcome::Bounced(words.into()));
+        assert_eq!(outcome, Outcome::Bounced { reason: words.into(), address: None });
     }
     // It is unknown what an unreadable reply means; the reason shows it.
     let relay =
@@ -109,7 +109,7 @@ async fn an_additional_reply_is_not_taken_for_the_next_one(store: TestStore) {
     let outcome = world.send(&Message::email("Hello")).await;
     assert!(matches!(outcome, Outcome::Later { .. }), "{outcome:?}");
     let outcome = world.send(&Message::email("Hello")).await;
-    assert!(matches!(outcome, Outcome::Bounced(_)), "{outcome:?}");
+    assert!(matches!(outcome, Outcome::Bounced { .. }), "{outcome:?}");
     // DATA is not accepted by a reply that means something else.
     relay.script([(Step::Data, Action::Reply(250, "OK"))]);
     let outcome = world.send(&Message::email("Hello")).await;
@@ -167,7 +167,7 @@ async fn the_code_of_a_reply_that_is_too_long_decides(store: TestStore) {
             let outcome = world.send(&Message::email("Hello")).await;
             let is_final = match step {
                 Step::From => matches!(outcome, Outcome::Failed(_)),
-                _ => matches!(outcome, Outcome::Bounced(_)),
+                _ => matches!(outcome, Outcome::Bounced { .. }),
             };
             assert!(is_final && reason(&outcome).starts_with("550 "), "{step:?}: {outcome:?}");
             assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);

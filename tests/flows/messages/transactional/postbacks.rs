@@ -99,7 +99,7 @@ impl World {
         (state, reason): (State, Option<&str>),
         at: i64,
     ) -> bool {
-        let (app, change) = (self.app(), Change { state, at, reason });
+        let (app, change) = (self.app(), Change { state, at, reason, bounce: None });
         let mut tx = app.store.write().await.unwrap();
         let workspace = self.installation.workspace;
         let is_known = apply_report(&mut tx, app, workspace, id, &change).await.unwrap();
@@ -186,8 +186,9 @@ async fn late_and_repeated_reports_change_nothing(world: World) {
 async fn a_report_is_of_its_workspace_and_user(world: World) {
     let id = world.email().await;
     let mut tx = world.app().store.write().await.unwrap();
-    rows::store_start(&mut tx, id.dispatch_id, 0, Some(id.service_id)).await.unwrap();
-    let (app, change) = (world.app(), Change { state: State::Delivered, at: NOW, reason: None });
+    rows::store_start(&mut tx, id.dispatch_id, 0, Some(id.service_id), None).await.unwrap();
+    let (app, change) =
+        (world.app(), Change { state: State::Delivered, at: NOW, reason: None, bounce: None });
     let other = world.installation.workspace + 1;
     assert!(!apply_report(&mut tx, app, other, &id, &change).await.unwrap());
     tx.commit().await.unwrap();
@@ -203,7 +204,7 @@ async fn erasing_a_user_deletes_their_emails_and_callbacks(world: World) {
     let (ann, bob) = (world.email().await, world.email().await);
     for id in [ann, bob] {
         let mut tx = world.app().store.write().await.unwrap();
-        rows::store_start(&mut tx, id.dispatch_id, 0, Some(id.service_id)).await.unwrap();
+        rows::store_start(&mut tx, id.dispatch_id, 0, Some(id.service_id), None).await.unwrap();
         tx.commit().await.unwrap();
         world.report(&id, PROCESSED, NOW).await;
         world.report(&id, (State::Bounced, Some("to ann@acme.example")), NOW).await;
@@ -228,11 +229,11 @@ async fn erasing_a_user_deletes_their_emails_and_callbacks(world: World) {
 async fn an_erasure_includes_the_postback_of_a_report_in_progress(world: World) {
     let (id, workspace) = (world.email().await, world.installation.workspace);
     let mut tx = world.app().store.write().await.unwrap();
-    rows::store_start(&mut tx, id.dispatch_id, 0, Some(id.service_id)).await.unwrap();
+    rows::store_start(&mut tx, id.dispatch_id, 0, Some(id.service_id), None).await.unwrap();
     tx.commit().await.unwrap();
     assert!(world.report(&id, PROCESSED, NOW).await);
     let mut tx = world.app().store.write().await.unwrap();
-    let change = Change { state: State::Delivered, at: NOW, reason: None };
+    let change = Change { state: State::Delivered, at: NOW, reason: None, bounce: None };
     assert!(apply_report(&mut tx, world.app(), workspace, &id, &change).await.unwrap());
     let store = world.app().store.clone();
     let erasing = tokio::spawn(async move {

@@ -46,6 +46,8 @@ pub enum Received {
     },
     Imported(Value),
     Reported(InvalidToken),
+    /// A reply of STOP: the number, and the group.
+    Stopped(String, String),
 }
 
 /// The copies of a change: the one in the partition of the first user, and that of the second.
@@ -383,7 +385,7 @@ impl History {
         let other = alive[random.below(alive.len() as i64) as usize];
         let is_out = random.below(2) == 0;
         let topic = random.below(TOPICS as i64) as usize;
-        match random.below(20) {
+        match random.below(21) {
             0..4 => self.track(random, at, topic, is_out),
             4 => self.link(random, at),
             5 => self.status(random, topic, is_out),
@@ -392,6 +394,7 @@ impl History {
             17 => self.change_address(random, at, PHONE, is_out),
             18 => self.opt_out_by_email(random),
             19 => self.status(random, 0, is_out),
+            20 => self.track_without_state(random, at),
             8 => self.merge(at, other),
             9 => self.identify(at, other),
             10 => self.rename(at),
@@ -424,6 +427,19 @@ impl History {
         }
         let decided = &mut self.persons[at].topics[topic];
         decided.is_open |= is_former && !is_out && decided.was_out;
+    }
+
+    /// A sync with empty fields decides nothing.
+    fn track_without_state(&mut self, random: &mut Random, at: usize) {
+        let Some(id) = self.persons[at].external_ids.last().cloned() else { return };
+        let empty = [json!(null), json!("")][random.below(2) as usize].clone();
+        let fields = match random.below(3) {
+            0 => json!({ "email_subscribe": empty }),
+            1 => json!({ "push_subscribe": empty }),
+            _ => json!({ "email_subscribe": empty, "subscription_groups": null }),
+        };
+        let object = json!({ "fields": fields, "update_only": true });
+        self.set(&id, json!({ "external_id": id }), object);
     }
 
     /// `STOP` in reply to an SMS: the provider's program sets the state of the group.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use longshore::users::suppressions::NewDecision;
 use longshore::users::{devices, suppressions};
 
 use super::histories::{self, Histories, Received, Request};
@@ -96,12 +97,15 @@ async fn replay(world: &World, random: &mut Random, requests: Vec<Request>) {
 /// Applies lines of an import and reports, at the time when they are received. Some imports were
 /// interrupted, and are repeated.
 async fn receive(world: &World, random: &mut Random, at: i64, received: Vec<Received>) {
-    let (mut lines, mut gone) = (Vec::new(), Vec::new());
+    let (mut lines, mut gone, mut stopped) = (Vec::new(), Vec::new(), Vec::new());
     for received in received {
         match received {
             Received::Tracked { .. } => {}
             Received::Imported(line) => lines.push(line),
             Received::Reported(token) => gone.push(token),
+            Received::Stopped(number, group) => {
+                stopped.push(NewDecision::group_opt_out(number, group, at));
+            }
         }
     }
     world.app.clock.set(from_ms(at));
@@ -110,5 +114,6 @@ async fn receive(world: &World, random: &mut Random, at: i64, received: Vec<Rece
     }
     let mut tx = world.app.store.write().await.unwrap();
     devices::remove_tokens(&mut tx, world.workspace.id, &gone).await.unwrap();
+    suppressions::decide(&mut tx, world.workspace.id, &stopped).await.unwrap();
     tx.commit().await.unwrap();
 }

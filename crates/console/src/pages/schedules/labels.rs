@@ -52,7 +52,7 @@ pub fn title<'a>(names: &'a Names, found: &ScheduleSummary) -> &'a str {
     let name = |id: Uuid| names.campaigns.get(&id).map(String::as_str);
     let is_canvas = found.schedule.canvas_id.is_some();
     let kind = if is_canvas { Kind::Canvas } else { Kind::Schedule };
-    campaign_title(found.contents.campaign_id.map(name), Some(kind))
+    campaign_title(found.contents.campaign_id.map(name), Some(kind.into()))
 }
 
 /// What it sends, and by which channels.

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::{address, conditions, is_built_in, origin};
 use crate::page::Page;
+use crate::pages::sends;
 use console_frame::error::PageError;
 use console_frame::parts::{self, icon};
 use console_frame::rights::Right;
@@ -86,6 +87,12 @@ fn head(page: &Page, segment: &Segment) -> Markup {
                         (icon("users")) "Show some users"
                     }
                 }
+                @if sends::new::is_offered(page) {
+                    @let form = format!("/sends/new?segment_id={}", segment.id);
+                    a.button href=(page.workspace_link(&form)) {
+                        (icon("send")) "Send a campaign"
+                    }
+                }
                 @if page.may(Right::ExportsRun) {
                     @let form = format!("/exports/new?segment_id={}", segment.id);
                     a.button.primary href=(page.workspace_link(&form)) {
@@ -140,7 +147,7 @@ fn size_section(page: &Page, segment: &Segment, size: Option<EstimatedUsers>) ->
 }
 
 /// A number of users, and how sure it is.
-fn users(size: &EstimatedUsers) -> Markup {
+pub(in crate::pages) fn users(size: &EstimatedUsers) -> Markup {
     html! {
         @if size.exact {
             b { (parts::number(size.estimated)) }

@@ -10,7 +10,7 @@ use url::form_urlencoded;
 use uuid::Uuid;
 
 use crate::page::Page;
-use dispatches::{Filter, ListPosition};
+use dispatches::{Filter, ListPosition, ListedKind};
 use gateway::paging::{self, CURSOR};
 use messages::dispatch::State;
 
@@ -18,6 +18,8 @@ use messages::dispatch::State;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct View {
     pub state: Option<State>,
+    /// None: all but transactional emails, unless the campaign is transactional.
+    pub kind: Option<ListedKind>,
     pub campaign: Option<Uuid>,
     /// When the sends were accepted, in milliseconds since the epoch.
     pub since: Option<i64>,
@@ -27,7 +29,8 @@ pub struct View {
 }
 
 /// The workspace, and the parts of a [`View`].
-pub type ListKey = (i32, Option<&'static str>, Option<Uuid>, [Option<i64>; 2], Option<(i64, Uuid)>);
+pub type ListKey =
+    (i32, [Option<&'static str>; 2], Option<Uuid>, [Option<i64>; 2], Option<(i64, Uuid)>);
 
 /// Messages about fields of the filter, by their names.
 pub type Errors = BTreeMap<String, String>;
@@ -49,6 +52,13 @@ impl View {
                         format!("state must be one of {names}, not {value:?}")
                     })?;
                     view.state = Some(state);
+                }
+                "kind" => {
+                    let kind = ListedKind::from_name(value).ok_or_else(|| {
+                        let names = ListedKind::ALL.map(ListedKind::name).join(", ");
+                        format!("kind must be one of {names}, not {value:?}")
+                    })?;
+                    view.kind = Some(kind);
                 }
                 "campaign" => match Uuid::try_parse(value) {
                     Ok(id) => view.campaign = Some(id),
@@ -87,6 +97,7 @@ impl View {
         Filter {
             workspace: Some(workspace),
             state: self.state,
+            kind: self.kind,
             campaign_id: self.campaign,
             accepted: self.range().unwrap_or(0..0),
             after: self.after.unwrap_or(ListPosition::START),
@@ -97,7 +108,8 @@ impl View {
     pub fn key(&self, workspace: i32) -> ListKey {
         let after = self.after.map(|after| (after.accepted_at, after.id));
         let times = [self.since, self.until];
-        (workspace, self.state.map(State::name), self.campaign, times, after)
+        let names = [self.state.map(State::name), self.kind.map(ListedKind::name)];
+        (workspace, names, self.campaign, times, after)
     }
 
     /// Whether it selects some of all sends.
@@ -108,10 +120,11 @@ impl View {
     /// The filter as parameters with these names for the campaign and the times.
     pub fn parameters(&self, campaign: &'static str) -> Vec<(&'static str, String)> {
         let state = self.state.map(|state| ("state", state.name().to_owned()));
+        let kind = self.kind.map(|kind| ("kind", kind.name().to_owned()));
         let campaign = self.campaign.map(|id| (campaign, id.to_string()));
         let since = self.since.map(|at| ("since", utc(at)));
         let until = self.until.map(|at| ("until", utc(at)));
-        [state, campaign, since, until].into_iter().flatten().collect()
+        [state, kind, campaign, since, until].into_iter().flatten().collect()
     }
 
     /// The address of the view.
@@ -171,6 +184,7 @@ mod tests {
     fn an_address_leads_back_to_its_view() {
         let view = View {
             state: Some(State::Done),
+            kind: Some(ListedKind::Transactional),
             campaign: Some(Uuid::from_u128(7)),
             since: Some(1_795_249_527_123),
             until: None,
@@ -195,7 +209,9 @@ mod tests {
             let (_, errors) = read(query).unwrap();
             assert_eq!(errors.keys().collect::<Vec<_>>(), [name], "{query}");
         }
-        for (query, name) in [("state=lost", "state "), ("cursor=x", "cursor ")] {
+        for (query, name) in
+            [("state=lost", "state "), ("kind=email", "kind "), ("cursor=x", "cursor ")]
+        {
             assert!(read(query).expect_err(query).starts_with(name), "{query}");
         }
         assert_eq!(read("state=&campaign=&since="), Ok((View::default(), Errors::new())));

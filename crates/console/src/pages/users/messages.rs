@@ -21,10 +21,10 @@ use console_frame::lists::first_rows;
 use console_frame::parts::{self, Tone, icon};
 use console_frame::rights::Right;
 use console_frame::shell::{post, workspace_command};
+use dispatches::ListedKind;
 use gateway::paging;
 use gateway::workspaces::Channel;
 use messages::dispatch::{Explanation, MessageOutcome};
-use messages::order::Kind;
 use people::users::rows::{For, StoredUser};
 use sending::user_messages::{self, Key, UserMessage};
 
@@ -225,7 +225,11 @@ fn badge(message: &UserMessage) -> Markup {
 fn title(message: &UserMessage) -> &str {
     // A transactional email is always of a campaign, and has no dispatch.
     let is_transactional = message.attempts.is_none();
-    let kind = if is_transactional { Some(Kind::Send) } else { message.dispatch_kind };
+    let kind = if is_transactional {
+        Some(ListedKind::Transactional)
+    } else {
+        message.dispatch_kind.map(ListedKind::from)
+    };
     campaign_title(message.campaign_id.map(|_| message.campaign.as_deref()), kind)
 }
 

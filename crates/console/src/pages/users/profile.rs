@@ -14,7 +14,7 @@ use people::users::consent::{Consent, Topic, UNSUBSCRIBED};
 use people::users::profile::{Field, Profile};
 use people::users::rows::StoredUser;
 use people::users::service_id;
-use people::users::suppressions::AddressState;
+use people::users::suppressions::{AddressState, Reason, Stop};
 
 /// Identifiers, apps, devices and groups of each kind that a page lists.
 const MAX_LISTED: usize = 20;
@@ -113,7 +113,7 @@ fn section(title: &str, content: &Markup) -> Markup {
 fn consent(page: &Page, shown: &Shown, profile: &Profile) -> Markup {
     let mut consent = Consent::read(profile);
     shown.address.iter().for_each(|address| address.apply_to(&mut consent));
-    let is_stopped = shown.address.as_ref().is_some_and(|address| address.stopped().is_some());
+    let stopped = shown.address.as_ref().and_then(AddressState::stopped);
     let decided = |topic| consent.states().find(|(found, ..)| *found == topic);
     let groups: Vec<_> =
         consent.states().filter(|(topic, ..)| matches!(topic, Topic::Group(_))).collect();
@@ -136,12 +136,18 @@ fn consent(page: &Page, shown: &Shown, profile: &Profile) -> Markup {
                             }
                         }
                     }
-                    @if is_stopped {
+                    @if let Some(Stop { reason, until }) = stopped {
                         div {
                             dt { "Email address" }
                             dd {
                                 (parts::badge(Tone::Bad, "ban", "suppressed"))
-                                div.muted.small { "A recipient complained" }
+                                div.muted.small {
+                                    @match reason {
+                                        Reason::Bounce => "An email bounced",
+                                        _ => "A recipient complained",
+                                    }
+                                    @if let Some(until) = until { ": until " (page.time(until)) }
+                                }
                             }
                         }
                     }

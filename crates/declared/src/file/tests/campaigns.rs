@@ -22,9 +22,9 @@ canvases:
     assert_eq!((receipt.archived, receipt.paused, receipt.tags.len()), (false, true, 2));
     let email = json!({ "subject": "{{${first_name}}}", "body": "x" });
     let content = json!({ "email": email, "sla_per_hour": 50_000 });
-    assert_eq!(serde_json::Value::Object(receipt.content.clone()), content);
+    assert_eq!(json!(receipt.content), content);
     let content = json!({ "conversion_window": "12h" });
-    assert_eq!(serde_json::Value::Object(onboarding.content.clone()), content);
+    assert_eq!(json!(onboarding.content), content);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn each_mistake_in_a_campaign_is_named() {
         (campaign(", conversion_window: 3w"), "line 3: campaigns[0].conversion_window: \"3w\""),
         (campaign(", variations: [{id: 7}]"), "line 3: campaigns[0].variations[0].id: "),
         (campaign(", messages: [a]"), "line 3: campaigns[0].messages: expected fields"),
-        (campaign(", trigger: now"), "line 3: campaigns[0].trigger: expected fields"),
+        (campaign(", trigger: now"), "line 3: campaigns[0].trigger: expected an object"),
         (campaign(", email: {a: {b: 1}, a: 2}"), "line 3: duplicate mapping key"),
         (
             format!("{}canvases:\n  - {{id: {ID}, name: m}}\n", campaign("")),

@@ -99,6 +99,10 @@ fn each_mistake_in_channels_is_named() {
             "line 4: email.events_secret: a signing secret must be whsec_",
         ),
         (
+            "email:\n  smtp: smtp://r\n  bounce_days: 4000\n".into(),
+            "line 4: email.bounce_days: \"4000\": expected a whole number from 0 to 3650",
+        ),
+        (
             format!(
                 "notify:\n  - {{webhook: {{url: 'https://x', {SECRET}}}, slack: {{url: 'https://y'}}}}\n"
             ),

@@ -17,6 +17,7 @@ fn email(smtp: &str, postback: &str) -> Email {
         from: None,
         status_postback: Some(provider(postback, "hidden")),
         events_secret: None,
+        bounce_days: 90,
     }
 }
 

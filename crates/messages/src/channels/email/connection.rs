@@ -10,8 +10,8 @@ use secrecy::ExposeSecret as _;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 
 use super::conversation::{Content, SmtpError, Step};
-use super::reply::{MAX_LINE_BYTES, Reply};
 use gateway::workspaces::relay::Login;
+use kit::smtp::reply::{MAX_LINE_BYTES, Reply};
 
 /// What a connection sends and receives through.
 pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}

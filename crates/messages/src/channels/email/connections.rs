@@ -211,7 +211,14 @@ impl RelayPool {
                 idle = None;
             } else {
                 self.keep_or_close(pooled, &error).await;
-                return Err(error.into());
+                // Then a copy may be the cause.
+                let is_unclear = error.is_about_all() && !email.copies.is_empty();
+                return Err(match error.into() {
+                    Outcome::Bounced { reason, .. } if is_unclear => {
+                        Outcome::Bounced { reason, address: None }
+                    }
+                    outcome => outcome,
+                });
             }
         }
     }

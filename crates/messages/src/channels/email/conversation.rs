@@ -8,6 +8,7 @@ use lettre::Address;
 use super::connect::Timeouts;
 use super::connection::{Connection, Extensions};
 use crate::Outcome;
+use kit::smtp::AddressBounce;
 use runtime::outbound::stored_text;
 
 /// An email to send.
@@ -123,6 +124,11 @@ impl SmtpError {
         is_sender && self.is_deferral()
     }
 
+    /// Whether the reply is about all recipients of an email.
+    pub fn is_about_all(&self) -> bool {
+        matches!(self, Self::Rejected { step, .. } if *step > Step::To)
+    }
+
     /// Whether the connection can be used for another email, after a RSET.
     pub fn allows_reuse(&self) -> bool {
         match self {
@@ -153,8 +159,8 @@ impl From<SmtpError> for Outcome {
             SmtpError::Rejected { code, .. } if LOGIN_ERROR_CODES.contains(&code) => {
                 Self::Later { reason, after: None }
             }
-            SmtpError::Rejected { step, code: 500..=599, .. } if step >= Step::To => {
-                Self::Bounced(reason)
+            SmtpError::Rejected { step, code: 500..=599, text } if step >= Step::To => {
+                Self::Bounced { reason, address: AddressBounce::from_reply(&text) }
             }
             SmtpError::Rejected { step: Step::From, code: 500..=599, .. } => Self::Failed(reason),
             SmtpError::Lost { step: Step::Accept, .. } => Self::NoResponse { reason, after: None },
@@ -283,7 +289,7 @@ mod tests {
     fn the_step_and_code_determine_the_outcome() {
         for step in [Step::To, Step::Data, Step::Accept] {
             let reason = format!("550 no ({})", step.label());
-            assert_eq!(outcome(step, 550), Outcome::Bounced(reason));
+            assert_eq!(outcome(step, 550), Outcome::Bounced { reason, address: None });
             assert!(matches!(outcome(step, 451), Outcome::Later { .. }));
         }
         assert!(matches!(outcome(Step::From, 553), Outcome::Failed(_)));
@@ -303,7 +309,8 @@ mod tests {
         let lost = SmtpError::lost(Step::Data, "gone".into());
         assert!(matches!(Outcome::from(lost), Outcome::Later { .. }), "no content was sent");
         let bare = SmtpError::Rejected { step: Step::To, code: 550, text: String::new() };
-        assert_eq!(Outcome::from(bare), Outcome::Bounced("550 (RCPT TO)".into()));
+        let reason = "550 (RCPT TO)".into();
+        assert_eq!(Outcome::from(bare), Outcome::Bounced { reason, address: None });
         assert!(SmtpError::lost(Step::From, "gone".into()).may_be_expired_connection());
         assert!(!SmtpError::lost(Step::To, "gone".into()).may_be_expired_connection());
     }

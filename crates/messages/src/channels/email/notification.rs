@@ -28,9 +28,9 @@ impl EmailSender for App {
             Outcome::Later { reason, after } | Outcome::NoResponse { reason, after } => {
                 Err(Failure { retry_after: after, ..Failure::no_response(reason) })
             }
-            Outcome::Unreachable(reason) | Outcome::Bounced(reason) | Outcome::Failed(reason) => {
-                Err(Failure::no_response(reason))
-            }
+            Outcome::Unreachable(reason)
+            | Outcome::Bounced { reason, .. }
+            | Outcome::Failed(reason) => Err(Failure::no_response(reason)),
         }
     }
 }
@@ -75,6 +75,7 @@ mod tests {
             from: from.map(str::to_owned),
             status_postback: None,
             events_secret: None,
+            bounce_days: 90,
         }
     }
 

@@ -10,6 +10,7 @@ use super::{Alias, Field, FieldError, codes};
 use crate::users::BUCKETS;
 use kit::clock::normalize_time;
 use kit::json::{self, JsonFields, quoted};
+use kit::phone;
 use kit::words::{MAX_LABEL, MAX_LOCAL, about_field, check_identifier, check_short};
 use kit::zones;
 
@@ -65,6 +66,7 @@ pub fn value(
             let name = name.ok_or("expected a name from the IANA time zone database")?;
             Ok(Some(quoted(&name)))
         }),
+        Field::Phone => text(json).and_then(|text| Ok(Some(quoted(&phone(&text)?)))),
         _ => text(json).and_then(|text| {
             plain(field, &text)?;
             Ok((field != Field::Gender || text != "nil").then(|| quoted(&text)))
@@ -79,10 +81,6 @@ fn plain(field: Field, text: &str) -> Result<(), String> {
     match field {
         Field::ExternalId => check_identifier(text),
         Field::Email => new_email(text),
-        Field::Phone => check(
-            is_e164(text),
-            "expected a number in E.164: + and 7 to 15 digits, the first not 0",
-        ),
         Field::Dob => {
             let day = text.parse::<Date>().is_ok_and(|day| day.to_string() == text);
             check(day, "expected a date YYYY-MM-DD")
@@ -107,11 +105,12 @@ fn one_of(values: &[&str], text: &str) -> Result<(), String> {
     }
 }
 
-fn is_e164(text: &str) -> bool {
-    text.strip_prefix('+').is_some_and(|digits| {
-        (7..=15).contains(&digits.len())
-            && digits.bytes().all(|byte| byte.is_ascii_digit())
-            && !digits.starts_with('0')
+/// The number in E.164.
+fn phone(text: &str) -> Result<String, String> {
+    let number = phone::e164(text).filter(|number| !number.starts_with("+0"));
+    number.ok_or_else(|| {
+        "expected a phone number with its country code: + and 7 to 15 digits, the first not 0"
+            .to_owned()
     })
 }
 

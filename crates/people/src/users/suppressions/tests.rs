@@ -9,6 +9,8 @@ fn state(rows: &[(&str, Reason, &str, i64)]) -> AddressState {
             reason: *reason,
             state: (*of).to_owned(),
             decided_at: *at,
+            until: None,
+            cause: None,
         });
     }
     state
@@ -44,7 +46,7 @@ fn a_user_is_shown_with_what_applies_to_the_addresses() {
     known.apply_to_recipient(&mut user, &document);
     assert_eq!(user.text("email_subscribe"), Some(UNSUBSCRIBED));
     assert_eq!(user.group_state(group), Some(UNSUBSCRIBED));
-    assert_eq!(user.stopped, Some(Reason::Complaint));
+    assert_eq!(user.stopped, Some(Stop { reason: Reason::Complaint, until: None }));
     let applied = known.applied(&document).unwrap();
     assert!(
         !applied.contains("opted_in") && applied.matches(UNSUBSCRIBED).count() >= 2,

@@ -92,6 +92,12 @@ pub const SENDS: Group = Group {
              unregistered_device, processed, delivered, bounced, failed, unsubscribed",
         ),
         counter(
+            "longshore_relay_faults_total",
+            &[],
+            "Total number of sends, and of bounces of transactional emails, for which the relay is \
+             the cause: more than 5% of the emails failed alike, so no address was suppressed",
+        ),
+        counter(
             "longshore_smtp_connections_total",
             &["outcome"],
             "Total number of connections to relays, by outcome: opened or failed",

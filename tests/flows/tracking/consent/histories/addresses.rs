@@ -6,7 +6,7 @@ use longshore::users::suppressions::{Address, hash_to_hex};
 use serde_json::{Value, json};
 
 use super::super::super::model::Random;
-use super::{History, Person, group, state};
+use super::{History, Person, Received, Request, START, STEP, group, state};
 
 /// The kinds of addresses.
 pub const EMAIL: usize = 0;
@@ -201,6 +201,12 @@ impl History {
         let Some(kind) = kind(topic) else { return };
         let address = random.below(3) as usize;
         let (text, name) = (self.address(kind, address), ["email", "phone"][kind]);
+        if kind == PHONE && is_out && random.below(2) == 0 {
+            self.told.push(format!("{} stop: {text}, {topic}", (self.at - START) / STEP));
+            let received = Received::Stopped(text, group(topic));
+            self.requests.push(Request { at: self.at, received });
+            return self.decide_about(kind, address, topic, true);
+        }
         let mut object = if kind == EMAIL {
             state(random, 0, is_out)
         } else {

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::{CAMPAIGN, Errors, PROPERTIES, Rendered, USER, Values};
 use crate::page::Page;
 use crate::pages::labels;
+use crate::pages::sends::new;
 use console_frame::parts::{self, Look, Tone, icon};
 use console_frame::shell::{post, workspace_command};
 use dispatches::preview::{Preview, Reason};
@@ -45,7 +46,7 @@ pub fn content(
         }
         @if !errors.is_empty() { (summary(errors)) }
         (form(page, campaigns, values, errors))
-        @if let Some(rendered) = rendered { (results(page, rendered)) }
+        @if let Some(rendered) = rendered { (results(page, values, rendered)) }
         (terminal(page, values))
     }
 }
@@ -150,7 +151,7 @@ fn properties(field: &str, name: &str, text: &str, errors: &Errors) -> Markup {
     }
 }
 
-fn results(page: &Page, rendered: &Rendered) -> Markup {
+fn results(page: &Page, values: &Values, rendered: &Rendered) -> Markup {
     let preview = &rendered.preview;
     html! {
         div.columns id="rendered" {
@@ -174,6 +175,12 @@ fn results(page: &Page, rendered: &Rendered) -> Markup {
                 }))
             }
             @for message in &preview.previews { (message_section(message)) }
+            @if new::is_offered(page) {
+                @let form = format!("/sends/new?campaign={}", values.campaign);
+                div.actions {
+                    a.button href=(page.workspace_link(&form)) { "Send this campaign" }
+                }
+            }
         }
     }
 }

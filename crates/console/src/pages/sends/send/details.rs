@@ -9,9 +9,9 @@ use crate::pages::sends::recipients;
 use console_frame::parts::{self, Tone, icon};
 use console_frame::rights::Right;
 use console_frame::shell::{KEY_HEADER, api};
+use dispatches::ListedKind;
 use dispatches::{MAX_COUNTED_MESSAGES, Reason};
 use messages::dispatch::{MessageOutcome, OutcomeFilter, State};
-use messages::order::Kind;
 
 /// The part of the page that is updated while the send runs: everything.
 pub fn content(page: &Page, shown: &Shown) -> Markup {
@@ -308,7 +308,7 @@ fn campaign(page: &Page, shown: &Shown) -> Markup {
         (parts::name(labels::title(&shown.send)))
         br; a href=(page.workspace_link(&format!("/sends?campaign={id}"))) { "All its sends" }
         br; span.mono.muted.small { (id) }
-        @if shown.send.kind == Kind::Triggered {
+        @if shown.send.kind == ListedKind::Triggered {
             br; span.muted.small { "Each purchase starts another send: to stop them, pause it." }
         }
     }
