@@ -7,6 +7,7 @@
 mod broker;
 mod bucket;
 mod crash;
+mod credentials;
 mod database;
 mod disk;
 mod read_only;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::{WorkspaceFile, eventually, process, python};
+use crate::support::{WorkspaceFile, certificates, eventually, python};
 
 /// How long an email may take to come.
 const TIMEOUT: Duration = Duration::from_secs(180);
@@ -52,24 +52,10 @@ impl Drop for Relay {
     }
 }
 
-/// A certificate for this machine that nobody else has signed.
-async fn certificate(directory: &std::path::Path) -> (String, String) {
-    let path = |name: &str| directory.join(name).display().to_string();
-    let (certificate, key) = (path("certificate.pem"), path("key.pem"));
-    let mut command = Command::new("openssl");
-    command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]);
-    command.args(["-nodes", "-days", "2", "-subj", "/CN=relay", "-keyout", &key]);
-    command.args(["-out", &certificate, "-addext", "subjectAltName=IP:127.0.0.1"]);
-    command.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
-    let output = process::output(command).await;
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    (certificate, key)
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn emails_require_a_valid_tls_certificate() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let (certificate, key) = certificate(directory.path()).await;
+    let (certificate, key) = certificates::self_signed(directory.path()).await;
     let relay = Relay::start(&certificate, &key).await;
     let fleet = Fleet::start(
         Backend::Embedded,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 pub mod api;
 pub mod archives;
 pub mod callbacks;
+pub mod certificates;
 pub mod channel_receivers;
 pub mod checker;
 pub mod console;

@@ -38,6 +38,9 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(15);
 /// Interval between updates of the partitions' ends.
 const ENDS_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Maximum wait for a response before a client that has lost all brokers is replaced.
+const RESPONSE_WAIT: Duration = Duration::from_secs(2);
+
 /// Pause before the cluster or the store is queried again for positions.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -61,7 +64,7 @@ pub(super) fn open(
     // One batch is read ahead of the consumer.
     let (sender, fetched) = mpsc::channel(1);
     let (runtime, statuses) = (Handle::current(), ConsumerStatus(cursors.clone()));
-    let producer = producer.clone();
+    let (producer, timeout) = (producer.clone(), settings.timeout);
     let membership = member.spawn(move |member| {
         let poller = Poller {
             held: BTreeMap::new(),
@@ -77,6 +80,8 @@ pub(super) fn open(
             query_at: Instant::now(),
             check_at: Instant::now() + CHECK_INTERVAL,
             ends_at: Instant::now(),
+            unreachable_since: None,
+            timeout,
         };
         poller.run();
     })?;
@@ -101,6 +106,10 @@ struct Poller {
     query_at: Instant,
     check_at: Instant,
     ends_at: Instant,
+    /// When this client lost its last broker; none once one has answered.
+    unreachable_since: Option<Instant>,
+    /// The time limit of an append, after which producers are replaced, too.
+    timeout: Duration,
 }
 
 /// The topic's content; closed without a value if it could not be read.
@@ -115,7 +124,11 @@ struct Held {
 
 impl Poller {
     fn run(mut self) {
-        while self.member.stopping().is_none() && !self.sender.is_closed() && self.serve() {
+        while self.member.stopping().is_none()
+            && !self.sender.is_closed()
+            && self.serve()
+            && self.reaches_brokers()
+        {
             if let Some(assigned) = self.member.take_assigned() {
                 self.hold(assigned);
             }
@@ -137,7 +150,7 @@ impl Poller {
     }
 
     /// Handles the group's events, up to an assignment; `false` once this client is unusable.
-    fn serve(&self) -> bool {
+    fn serve(&mut self) -> bool {
         while let Some(event) = self.member.client.poll(Duration::ZERO) {
             let Err(error) = event else {
                 // Each partition gets its queue before it is fetched.
@@ -146,6 +159,9 @@ impl Poller {
                 );
                 return false;
             };
+            if error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown) {
+                self.unreachable_since.get_or_insert_with(Instant::now);
+            }
             let (error, fatal) = explain(error);
             // If the channel is full, the consumer has messages to work on.
             let _ = self.sender.try_send(Err(error));
@@ -154,6 +170,18 @@ impl Poller {
             }
         }
         true
+    }
+
+    /// Whether a broker is connected, or was recently. librdkafka reads certificates, keys and
+    /// passwords only once: a client whose credentials were renewed must be replaced.
+    fn reaches_brokers(&mut self) -> bool {
+        if self.unreachable_since.is_none_or(|since| since.elapsed() < self.timeout) {
+            return true;
+        }
+        self.unreachable_since = None;
+        // While no broker is connected, the thread has nothing else to do.
+        let response = self.member.client.fetch_metadata(Some(&self.member.topic), RESPONSE_WAIT);
+        response.inspect_err(|error| tracing::warn!(%error, "replacing the Kafka consumer")).is_ok()
     }
 
     /// Holds partitions that were assigned and not revoked since.

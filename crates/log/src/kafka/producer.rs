@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use futures::future::try_join_all;
 use parking_lot::Mutex;
+use rdkafka::client as native;
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext};
@@ -46,6 +47,9 @@ mod partition;
 const FEW: usize = 32;
 
 static NO_GATHERING: LogLimit = LogLimit::new();
+
+/// Time limit of the response that tells whether a client reaches a broker.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Pause when librdkafka's queue is full.
 const FULL_PAUSE: Duration = Duration::from_millis(10);
@@ -184,9 +188,8 @@ impl Producer {
 
     /// A topic's content; see [`describe::topic_offsets`].
     pub fn topic_offsets(&self, topic: Topic) -> Result<TopicOffsets, LogError> {
-        let (client, name) = (self.prompt.current(&self.settings)?, self.settings.topic(topic));
-        let partitions = 0..self.settings.partitions;
-        describe::topic_offsets(client.producer.client(), &name, partitions)
+        let (name, partitions) = (self.settings.topic(topic), 0..self.settings.partitions);
+        self.query(|client| describe::topic_offsets(client, &name, partitions))
     }
 
     /// The offsets of some partitions of a topic; see [`describe::known_topic_offsets`].
@@ -195,8 +198,7 @@ impl Producer {
         topic: &str,
         is_requested: impl Fn(i32) -> bool,
     ) -> Result<TopicOffsets, LogError> {
-        let client = self.prompt.current(&self.settings)?;
-        describe::known_topic_offsets(client.producer.client(), topic, is_requested)
+        self.query(|client| describe::known_topic_offsets(client, topic, is_requested))
     }
 
     /// Waits for a response of a broker, unless a message was confirmed recently; blocks for twice
@@ -209,9 +211,34 @@ impl Producer {
         if confirmed.into_iter().flatten().any(|at| at.elapsed() < self.settings.timeout) {
             return Ok(());
         }
+        self.responds(&client, timeout)
+    }
+
+    /// Queries the cluster, and replaces a client that fails because it reaches no broker: a worker
+    /// may append nothing, so no append notices it.
+    fn query<T>(
+        &self,
+        query: impl FnOnce(&native::Client<Tracing>) -> Result<T, LogError>,
+    ) -> Result<T, LogError> {
+        let client = self.prompt.current(&self.settings)?;
+        let result = query(client.producer.client());
+        if result.is_err() {
+            // Only the reason of the query counts.
+            let _ = self.responds(&client, RESPONSE_TIMEOUT);
+        }
+        result
+    }
+
+    /// Waits for a response of a broker; without one, replaces a client that is stuck.
+    fn responds(&self, client: &Arc<Client>, timeout: Duration) -> Result<(), LogError> {
+        let began = Instant::now();
         let ask = || client.producer.client().fetch_metadata(None, timeout);
         // The first may have gone to a broker that hangs.
-        ask().or_else(|_| ask()).map(drop).map_err(unavailable)
+        ask().or_else(|_| ask()).map(drop).map_err(|error| {
+            let is_stuck = client.is_stuck_since(began);
+            self.prompt.replace_if_broken(&self.settings, client, is_stuck);
+            unavailable(error)
+        })
     }
 
     /// Sends all, in order within each partition.
