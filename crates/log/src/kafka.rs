@@ -23,6 +23,7 @@ use super::cursors::{ConsumerStatus, Limits, TopicOffsets};
 use super::offsets::GroupOffset;
 use crate::CHECK_TIMEOUT;
 use crate::message::{LogError, MAX_MESSAGE_BYTES, NewMessage, Topic};
+use kit::log_limit::LogLimit;
 use store::Store;
 
 /// The header that carries a message's request id.
@@ -211,12 +212,22 @@ fn unavailable(error: KafkaError) -> LogError {
     })
 }
 
+/// The lines about connections, each of which librdkafka repeats for each broker, client and attempt.
+static CONNECTION_FAILED: LogLimit = LogLimit::new();
+static CLIENT_FAILED: LogLimit = LogLimit::new();
+
 /// Forwards librdkafka's messages to the program's log.
 #[derive(Clone)]
 struct Tracing;
 
 impl ClientContext for Tracing {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, text: &str) {
+        if facility == "FAIL" {
+            if let Some(skipped) = CONNECTION_FAILED.skipped() {
+                tracing::warn!(target: "librdkafka", facility, skipped, "{text}");
+            }
+            return;
+        }
         match level {
             RDKafkaLogLevel::Emerg
             | RDKafkaLogLevel::Alert
@@ -233,7 +244,9 @@ impl ClientContext for Tracing {
     fn stats(&self, _: Statistics) {}
 
     fn error(&self, error: KafkaError, reason: &str) {
-        tracing::warn!(target: "librdkafka", %error, "{reason}");
+        if let Some(skipped) = CLIENT_FAILED.skipped() {
+            tracing::warn!(target: "librdkafka", %error, skipped, "{reason}");
+        }
     }
 }
 
