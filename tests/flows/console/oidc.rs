@@ -1,5 +1,6 @@
 //! Sign-in with OpenID Connect, at a provider that lies if a test says so.
 
+mod flood;
 mod lies;
 
 use std::time::Duration;
@@ -46,6 +47,7 @@ impl World {
         let provider = IdentityProvider::start().await;
         let listen = format!("127.0.0.1:{}", free_port());
         let mut settings = provider.settings();
+        settings.push(("LONGSHORE_TRUSTED_PROXIES", "127.0.0.1".to_owned()));
         settings.push(("LONGSHORE_CONSOLE_PUBLIC_URL", format!("http://{listen}{path}")));
         settings.push(("LONGSHORE_CONSOLE_LISTEN", listen));
         let fleet = Fleet::start(backend, &settings).await;

@@ -50,6 +50,10 @@ pub struct Script {
     pub repeats_codes: bool,
     /// Whether the published keys have other ids than before.
     pub has_new_keys: bool,
+    /// Whether ES256 has another key than before, with the same id.
+    pub replaces_key: bool,
+    /// Whether neither the published keys nor the tokens have key ids.
+    pub omits_key_ids: bool,
     /// Whether none of the published keys is for signatures that the console accepts.
     pub has_no_keys: bool,
     /// The issuer in the discovery document, instead of the right one.
@@ -66,6 +70,8 @@ impl Default for Script {
             breaks_signatures: false,
             repeats_codes: false,
             has_new_keys: false,
+            replaces_key: false,
+            omits_key_ids: false,
             has_no_keys: false,
             issuer: None,
         }
@@ -82,7 +88,8 @@ pub struct IdentityProvider {
 struct Shared {
     issuer: String,
     rsa: RsaKeyPair,
-    ec: EcdsaKeyPair,
+    /// A key, and the one that replaces it.
+    ec: [EcdsaKeyPair; 2],
     state: Mutex<Sessions>,
 }
 
@@ -92,6 +99,7 @@ struct Sessions {
     codes: HashMap<String, Authorization>,
     next_code: u32,
     key_reads: u32,
+    token_requests: u32,
 }
 
 /// What the browser was sent with.
@@ -106,17 +114,10 @@ impl IdentityProvider {
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let issuer = format!("http://{}/tenant", listener.local_addr().expect("an address"));
-        let random = SystemRandom::new();
-        let ec = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random);
-        let ec = EcdsaKeyPair::from_pkcs8(
-            &ECDSA_P256_SHA256_FIXED_SIGNING,
-            ec.expect("a key").as_ref(),
-            &random,
-        );
         let shared = Arc::new(Shared {
             issuer: issuer.clone(),
             rsa: rsa_key().await,
-            ec: ec.expect("a key"),
+            ec: [ec_key(), ec_key()],
             state: Mutex::default(),
         });
         let router = Router::new()
@@ -149,6 +150,11 @@ impl IdentityProvider {
     /// How often the keys were read.
     pub fn key_reads(&self) -> u32 {
         self.shared.state().key_reads
+    }
+
+    /// How often a code was to be exchanged.
+    pub fn token_requests(&self) -> u32 {
+        self.shared.state().token_requests
     }
 
     /// Signs in: from the console to the provider and back. Returns the response of the callback.
@@ -212,32 +218,39 @@ impl Shared {
         let fields = claims.as_object_mut().expect("an object");
         fields.retain(|_, value| !value.is_null());
         let algorithm = script.algorithm;
-        let key_id = script.key_id.map_or_else(|| key_id(script, algorithm), str::to_owned);
-        let header = json!({ "alg": algorithm, "kid": key_id, "typ": "JWT" });
+        let key_id = script.key_id.map_or_else(|| key_id(script, algorithm), Value::from);
+        let mut header = json!({ "alg": algorithm, "kid": key_id, "typ": "JWT" });
+        header.as_object_mut().expect("an object").retain(|_, value| !value.is_null());
         let encoded = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
         let signed = format!("{}.{}", encoded(&header), encoded(&claims));
-        let mut signature = self.signature(algorithm, signed.as_bytes());
+        let mut signature = self.signature(script, signed.as_bytes());
         if script.breaks_signatures {
             signature[7] ^= 1;
         }
         format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature))
     }
 
-    fn signature(&self, algorithm: &str, signed: &[u8]) -> Vec<u8> {
+    /// The key of ES256.
+    fn ec(&self, script: &Script) -> &EcdsaKeyPair {
+        &self.ec[usize::from(script.replaces_key)]
+    }
+
+    fn signature(&self, script: &Script, signed: &[u8]) -> Vec<u8> {
         let random = SystemRandom::new();
-        match algorithm {
+        let ec = self.ec(script);
+        match script.algorithm {
             "RS256" => {
                 let mut signature = vec![0; self.rsa.public().modulus_len()];
                 let done = self.rsa.sign(&RSA_PKCS1_SHA256, &random, signed, &mut signature);
                 done.expect("a signature");
                 signature
             }
-            "ES256" => self.ec.sign(&random, signed).expect("a signature").as_ref().to_vec(),
+            "ES256" => ec.sign(&random, signed).expect("a signature").as_ref().to_vec(),
             // As those who take a public key for a shared secret are deceived.
             "HS256" => {
                 use hmac::{Hmac, KeyInit as _, Mac as _};
                 let mut mac =
-                    <Hmac<Sha256>>::new_from_slice(self.ec.public_key().as_ref()).expect("any key");
+                    <Hmac<Sha256>>::new_from_slice(ec.public_key().as_ref()).expect("any key");
                 mac.update(signed);
                 mac.finalize().into_bytes().to_vec()
             }
@@ -246,9 +259,13 @@ impl Shared {
     }
 }
 
-fn key_id(script: &Script, algorithm: &str) -> String {
+fn key_id(script: &Script, algorithm: &str) -> Value {
     let id = if algorithm == "ES256" { EC_KEY } else { RSA_KEY };
-    if script.has_new_keys { format!("{id}-new") } else { id.to_owned() }
+    match script {
+        Script { omits_key_ids: true, .. } => Value::Null,
+        Script { has_new_keys: true, .. } => format!("{id}-new").into(),
+        _ => id.into(),
+    }
 }
 
 async fn discovery(State(shared): State<Arc<Shared>>) -> Json<Value> {
@@ -273,7 +290,7 @@ async fn keys(State(shared): State<Arc<Shared>>) -> Json<Value> {
     let encoded = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
     let RsaPublicKeyComponents::<Vec<u8>> { n, e } = shared.rsa.public_key().into();
     // After a byte that says that it is not compressed.
-    let point = &shared.ec.public_key().as_ref()[1..];
+    let point = &shared.ec(&script).public_key().as_ref()[1..];
     let (x, y) = point.split_at(32);
     let other = json!({ "kty": "OKP", "crv": "Ed25519", "kid": "other", "x": "AA" });
     if script.has_no_keys {
@@ -293,6 +310,7 @@ async fn token(
     headers: HeaderMap,
     body: Bytes,
 ) -> (StatusCode, Json<Value>) {
+    shared.state().token_requests += 1;
     let form: HashMap<String, String> = form_urlencoded::parse(&body).into_owned().collect();
     let field = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
     let refuse = |error: &str| (StatusCode::BAD_REQUEST, Json(json!({ "error": error })));
@@ -331,6 +349,12 @@ async fn user_info(
     let is_known = headers.get(header::AUTHORIZATION).is_some_and(|value| value == "Bearer access");
     let status = if is_known { StatusCode::OK } else { StatusCode::UNAUTHORIZED };
     (status, Json(shared.state().script.user_info.clone()))
+}
+
+fn ec_key() -> EcdsaKeyPair {
+    let (algorithm, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
+    let key = EcdsaKeyPair::generate_pkcs8(algorithm, &random).expect("a key");
+    EcdsaKeyPair::from_pkcs8(algorithm, key.as_ref(), &random).expect("a key")
 }
 
 /// A new RSA key; ring cannot create one.

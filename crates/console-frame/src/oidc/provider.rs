@@ -18,12 +18,13 @@ use tokio::sync::Mutex;
 use url::{Url, form_urlencoded};
 
 use super::keys::{self, Key};
+use super::metadata::Metadata;
 use super::pending::Pending;
 use super::refusal::Refusal;
 use super::token::{self, Claims, Expected, TokenError};
 use kit::clock::Clock;
 use runtime::config::Config;
-use runtime::config::console::oidc::{OidcClient, is_confidential};
+use runtime::config::console::oidc::OidcClient;
 use runtime::fairness::{Holder, Reservation, SLOT_BYTES, SharedMemory};
 use runtime::outbound::{HttpResponse, Request, ResponseBody, Sender, stored_text};
 
@@ -44,6 +45,15 @@ const MIN_INTERVAL: Duration = Duration::from_secs(10);
 /// at most as many as it leaves free.
 const AT_ONCE: usize = 8;
 
+/// Codes that are exchanged within [`EXCHANGE_WINDOW`]. A network gets at most as many as it leaves
+/// free: whoever begins sign-ins could otherwise make this process flood the provider.
+const EXCHANGES: usize = 120;
+const EXCHANGE_WINDOW: Duration = Duration::from_secs(60);
+
+/// Codes of a network that the provider may refuse within [`BACK_OFF`]. Then its sign-ins wait.
+const REFUSED_CODES: usize = 8;
+const BACK_OFF: Duration = Duration::from_secs(600);
+
 /// The identity provider of the settings.
 pub struct Provider {
     pub client: OidcClient,
@@ -52,19 +62,29 @@ pub struct Provider {
     metadata: Mutex<Cached<Metadata>>,
     keys: Mutex<Cached<Vec<Key>>>,
     slots: SharedMemory,
+    exchanges: SharedMemory,
+    refused_codes: SharedMemory,
 }
 
-/// What a provider publishes about itself (OpenID Connect Discovery 1.0).
-#[derive(Debug, Deserialize)]
-pub struct Metadata {
-    issuer: String,
-    authorization_endpoint: Url,
-    token_endpoint: Url,
-    jwks_uri: Url,
-    userinfo_endpoint: Option<Url>,
-    token_endpoint_auth_methods_supported: Option<Vec<String>>,
-    #[serde(default)]
-    authorization_response_iss_parameter_supported: bool,
+/// A turn of a network to exchange a code.
+pub struct ExchangeTurn {
+    _turn: Reservation,
+    refused_code: Reservation,
+}
+
+impl ExchangeTurn {
+    /// The provider refused the code, so the network has one less for a while.
+    fn back_off(self) {
+        release_after(BACK_OFF, self.refused_code);
+    }
+}
+
+/// A part of a limit that counts for some time after its use.
+fn release_after(pause: Duration, reservation: Reservation) {
+    tokio::spawn(async move {
+        tokio::time::sleep(pause).await;
+        drop(reservation);
+    });
 }
 
 /// A value that was read from the provider.
@@ -134,12 +154,27 @@ impl Provider {
             metadata: Mutex::default(),
             keys: Mutex::default(),
             slots: SharedMemory::halves(AT_ONCE * SLOT_BYTES),
+            exchanges: SharedMemory::halves(EXCHANGES * SLOT_BYTES),
+            refused_codes: SharedMemory::each(REFUSED_CODES * SLOT_BYTES),
         })
     }
 
     /// A turn of a network to wait for the provider.
     pub fn turn(&self, network: IpAddr) -> Result<Reservation, Refusal> {
         self.slots.try_reserve(Holder::Source(network), SLOT_BYTES).ok_or(Refusal::Busy)
+    }
+
+    /// A turn of a network to exchange a code. It counts for a minute, and longer if the provider
+    /// refuses the code.
+    pub fn exchange_turn(&self, network: IpAddr) -> Result<ExchangeTurn, Refusal> {
+        let slot = |limit: &SharedMemory| {
+            let slot = limit.try_reserve(Holder::Source(network), SLOT_BYTES);
+            slot.ok_or(Refusal::TooMany)
+        };
+        let turn = self.turn(network)?;
+        let refused_code = slot(&self.refused_codes)?;
+        release_after(EXCHANGE_WINDOW, slot(&self.exchanges)?);
+        Ok(ExchangeTurn { _turn: turn, refused_code })
     }
 
     pub async fn metadata(&self, clock: &Clock) -> Result<Arc<Metadata>, Refusal> {
@@ -156,20 +191,8 @@ impl Provider {
         let url = Url::parse(&format!("{issuer}/.well-known/openid-configuration"))
             .map_err(|error| unavailable("the discovery document", &error.to_string()))?;
         let metadata: Metadata = self.read("the discovery document", url, None, clock).await?;
-        if metadata.issuer != self.client.issuer {
-            let text = format!(
-                "its issuer is {:?}, and console.oidc.issuer is {:?}",
-                metadata.issuer, self.client.issuer
-            );
-            return Err(unavailable("the discovery document", &text));
-        }
-        let endpoints =
-            [&metadata.authorization_endpoint, &metadata.token_endpoint, &metadata.jwks_uri];
-        let endpoints = endpoints.into_iter().chain(&metadata.userinfo_endpoint);
-        if let Some(open) = endpoints.into_iter().find(|url| !is_confidential(url)) {
-            let text = format!("{} is not an https URL", open.as_str());
-            return Err(unavailable("the discovery document", &text));
-        }
+        let checked = metadata.check(&self.client.issuer);
+        checked.map_err(|text| unavailable("the discovery document", &text))?;
         Ok(metadata)
     }
 
@@ -203,6 +226,7 @@ impl Provider {
     /// says about who sent it (RFC 9207).
     pub async fn claims(
         &self,
+        turn: ExchangeTurn,
         pending: &Pending,
         code: &str,
         issuer: Option<&str>,
@@ -214,7 +238,7 @@ impl Provider {
         if is_other {
             return Err(Refusal::InvalidToken("the address has another issuer (iss)".into()));
         }
-        let tokens = self.exchange(&metadata, pending, code, clock).await?;
+        let tokens = self.exchange(turn, &metadata, pending, code, clock).await?;
         let claims = self.verified(&metadata, pending, &tokens.id_token, clock).await?;
         if claims.contains_key(&self.client.claim)
             && token::says_verified(&claims, &self.client.claim)
@@ -227,6 +251,7 @@ impl Provider {
     /// The tokens for a code.
     async fn exchange(
         &self,
+        turn: ExchangeTurn,
         metadata: &Metadata,
         pending: &Pending,
         code: &str,
@@ -239,7 +264,9 @@ impl Provider {
             return parsed(endpoint, &response);
         }
         Err(match serde_json::from_slice::<OauthError>(&response.body) {
-            Ok(error) if error.error == "invalid_grant" => {
+            // Some providers report a code that is none of theirs as an invalid request.
+            Ok(error) if matches!(&*error.error, "invalid_grant" | "invalid_request") => {
+                turn.back_off();
                 Refusal::Expired(format!("{endpoint} refused the code: {}", error.text()))
             }
             Ok(error) => unavailable(endpoint, &error.text()),
@@ -282,7 +309,8 @@ impl Provider {
         Ok(request(Method::POST, metadata.token_endpoint.clone(), headers, body.finish()))
     }
 
-    /// The claims of a token. Reads the keys again if the token has an unknown one.
+    /// The claims of a token. Reads the keys again if none of them verifies it: the provider may have
+    /// replaced one, also under the same key id.
     async fn verified(
         &self,
         metadata: &Metadata,
@@ -307,7 +335,9 @@ impl Provider {
         };
         let mut verified = token::verify(id_token, &keys, expected);
         let can_renew = cached.renewed.is_none_or(|at| at.elapsed() >= MIN_INTERVAL);
-        if verified == Err(TokenError::UnknownKey) && can_renew {
+        let is_of_other_key =
+            matches!(verified, Err(TokenError::UnknownKey | TokenError::Signature));
+        if is_of_other_key && can_renew {
             cached.renewed = Some(Instant::now());
             let read = self.read_keys(metadata, clock).await;
             let keys = cached.store(read)?;

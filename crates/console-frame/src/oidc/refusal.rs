@@ -27,6 +27,8 @@ pub enum Refusal {
     OtherAccount { name: String },
     /// Too many sign-ins wait for the provider.
     Busy,
+    /// The network, or all of them, exchanged too many codes, or too many of its codes were refused.
+    TooMany,
 }
 
 impl Refusal {
@@ -41,6 +43,7 @@ impl Refusal {
             Self::NotADashboardUser { .. } => "not-a-dashboard-user",
             Self::OtherAccount { .. } => "other-account",
             Self::Busy => "busy",
+            Self::TooMany => "too-many-sign-ins",
         }
     }
 
@@ -54,6 +57,7 @@ impl Refusal {
             | Self::NotADashboardUser { .. }
             | Self::OtherAccount { .. } => StatusCode::FORBIDDEN,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TooMany => StatusCode::TOO_MANY_REQUESTS,
         }
     }
 
@@ -92,6 +96,9 @@ impl Refusal {
                 parts::cut(name)
             ),
             Self::Busy => "Too many people are signing in. Try again in a minute.".to_owned(),
+            Self::TooMany => "Too many sign-ins came from your network. Try again in ten minutes, \
+                              or use a sign-in link."
+                .to_owned(),
         }
     }
 
@@ -110,6 +117,7 @@ impl Refusal {
                  `longshore console reset-identity`"
             }
             Self::Busy => "too many sign-ins wait for the identity provider",
+            Self::TooMany => "too many codes of the network were exchanged, or were refused",
         }
     }
 

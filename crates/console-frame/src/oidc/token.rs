@@ -76,9 +76,10 @@ pub fn verify(token: &str, keys: &[Key], expected: Expected<'_>) -> Result<Claim
     if header.crit.is_some() {
         return Err(TokenError::Extension);
     }
-    let key = find(keys, algorithm, header.kid.as_deref()).ok_or(TokenError::UnknownKey)?;
+    let mut keys = candidates(keys, algorithm, header.kid.as_deref()).peekable();
+    keys.peek().ok_or(TokenError::UnknownKey)?;
     let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenError::Format)?;
-    if !key.verify(signed.as_bytes(), &signature) {
+    if !keys.any(|key| key.verify(signed.as_bytes(), &signature)) {
         return Err(TokenError::Signature);
     }
     let claims: Claims = decoded(payload)?;
@@ -92,14 +93,15 @@ fn decoded<'de, T: Deserialize<'de>>(part: &str) -> Result<T, TokenError> {
     T::deserialize(value).map_err(|_| TokenError::Format)
 }
 
-/// The key of a token. A token without a key id has one only if the provider has one key for its
-/// algorithm.
-fn find<'a>(keys: &'a [Key], algorithm: Algorithm, id: Option<&str>) -> Option<&'a Key> {
-    let mut keys = keys.iter().filter(|key| key.algorithm() == algorithm);
-    match id {
-        Some(id) => keys.find(|key| key.id.as_deref() == Some(id)),
-        None => keys.next().filter(|_| keys.next().is_none()),
-    }
+/// The keys that can be that of a token: those with its key id, or all for its algorithm if it has
+/// none. While a provider replaces a key, it may publish two.
+fn candidates<'a>(
+    keys: &'a [Key],
+    algorithm: Algorithm,
+    id: Option<&'a str>,
+) -> impl Iterator<Item = &'a Key> {
+    let keys = keys.iter().filter(move |key| key.algorithm() == algorithm);
+    keys.filter(move |key| id.is_none() || key.id.as_deref() == id)
 }
 
 fn check(claims: &Claims, expected: Expected<'_>) -> Result<(), TokenError> {

@@ -127,16 +127,25 @@ fn is_host(host: &Host<&str>) -> bool {
 
 fn check_parts(text: &str, allowed: &[IpNet]) -> Result<Url, String> {
     let url = parse(text)?;
-    let literal = match url.host() {
-        None => None,
-        Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
-        Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
-        Some(Host::Domain(name)) => is_localhost(name).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-    };
-    match literal.and_then(|address| non_public_kind(address, allowed)) {
+    match literal(&url).and_then(|address| non_public_kind(address, allowed)) {
         Some(kind) => Err(format!("must not point to {kind} address")),
         None => Ok(url),
     }
+}
+
+/// The address of a URL that needs no resolution.
+fn literal(url: &Url) -> Option<IpAddr> {
+    match url.host()? {
+        Host::Ipv4(address) => Some(IpAddr::V4(address)),
+        Host::Ipv6(address) => Some(IpAddr::V6(address)),
+        Host::Domain(name) => is_localhost(name).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+    }
+}
+
+/// Whether a URL names this machine: a loopback or unspecified address, or `localhost`.
+pub fn is_of_this_machine(url: &Url) -> bool {
+    let address = literal(url).map(without_wrapping);
+    address.is_some_and(|address| address.is_loopback() || address.is_unspecified())
 }
 
 /// `localhost` and its subdomains always refer to this machine (RFC 6761).

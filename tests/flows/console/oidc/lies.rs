@@ -146,6 +146,28 @@ async fn keys_are_read_again_if_one_is_unknown_but_not_for_each_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_was_replaced_under_the_same_id_or_without_one_is_read_again() {
+    for omits_key_ids in [false, true] {
+        let world = World::start(Backend::Embedded).await;
+        world.scim.create(ANN, json!({"companyPermissions": ["admin"]})).await;
+        let script = Script { algorithm: "ES256", omits_key_ids, ..Script::default() };
+        world.provider.script(script.clone());
+        world.sign_in().await;
+        let replaced = Script { replaces_key: true, ..script };
+        world.provider.script(replaced.clone());
+        world.sign_in().await;
+        assert_eq!(world.provider.key_reads(), 2);
+        // Signatures that no key verifies do not read them each time.
+        for _ in 0..5 {
+            let script = Script { breaks_signatures: true, ..replaced.clone() };
+            world.refused(script, "invalid-token").await;
+        }
+        assert!(world.provider.key_reads() <= 3, "{}", world.provider.key_reads());
+        world.fleet.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_is_down_or_has_another_issuer_is_not_used() {
     let world = World::start(Backend::Embedded).await;
     world.scim.create(ANN, json!({"companyPermissions": ["admin"]})).await;

@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
-use url::{Host, Url};
+use url::Url;
 
 use super::has_user;
+use crate::outbound::address::is_of_this_machine;
 
 /// Sign-in with OpenID Connect.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -67,13 +68,7 @@ impl OidcClient {
 
 /// Whether requests with credentials may go to a URL: only over TLS, or within this machine.
 pub fn is_confidential(url: &Url) -> bool {
-    let is_local = match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    };
-    url.scheme() == "https" || (url.scheme() == "http" && is_local)
+    url.scheme() == "https" || (url.scheme() == "http" && is_of_this_machine(url))
 }
 
 impl Oidc {
