@@ -17,7 +17,7 @@ use crate::support::api::answer;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::installation::Installation;
 use crate::support::stores::{TestStore, on_both_stores};
-use crate::support::{Api, WorkspaceFile};
+use crate::support::{Api, WorkspaceFile, eventually};
 
 /// The entries that a command lists, the oldest first.
 async fn entries(fleet: &Fleet, more: &[&str]) -> Vec<Value> {
@@ -41,7 +41,9 @@ async fn a_request_is_recorded_once_with_its_key_and_address() {
     let api = fleet.apply(&[file]).await.remove(0);
     // So that the export waits.
     fleet.stop("worker-1");
-    let body = json!({ "fields_to_export": ["external_id"] });
+    let callback = "https://hooks.example.com:8443/secret-path";
+    let body =
+        json!({ "fields_to_export": ["external_id", "email"], "callback_endpoint": callback });
     let path = "/users/export/global_control_group";
     let mut prefix = Value::Null;
     for _ in 0..2 {
@@ -81,19 +83,94 @@ async fn a_request_is_recorded_once_with_its_key_and_address() {
     for entry in &found {
         assert_eq!((&entry["workspace"], &entry["address"]), (&json!("acme"), &json!("127.0.0.1")));
         assert!(entry["details"]["request_id"].is_string(), "{entry}");
+        assert_eq!(entry["details"]["key_id"], found[0]["details"]["key_id"], "{entry}");
+        assert!(entry["details"]["key_id"].is_string(), "{entry}");
     }
     let [requested, cancelled, deleted, _] = &found[..] else { panic!("{found:?}") };
     assert_eq!((&requested["object"], &cancelled["object"]), (&prefix, &prefix));
-    assert_eq!(requested["details"]["audience"], "control_group");
+    let details = &requested["details"];
+    assert_eq!(details["audience"], "control_group");
+    assert_eq!(details["fields"], json!(["external_id", "email"]));
+    assert_eq!(details["destination"], "url");
+    assert_eq!(details["callback"], "https://hooks.example.com:8443");
     assert_eq!(cancelled["details"]["before"], "queued");
     assert_eq!(cancelled["details"]["after"], "cancelled");
     assert_eq!(deleted["details"]["entries"], 2);
     let all = fleet.run(&["audit", "list", "--json"]).await;
-    for user in ["ann-4711", "bob-4712", "cid-4713"] {
-        assert!(!all.contains(user), "data of users is in the log: {all}");
+    for hidden in ["ann-4711", "bob-4712", "cid-4713", "secret-path"] {
+        assert!(!all.contains(hidden), "data of users or a secret is in the log: {all}");
     }
     fleet.assert_no_secret_in("the audit log", &all);
     fleet.resume("worker-1");
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_requests_of_a_key_are_recorded_once_an_hour() {
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let api =
+        fleet.apply(&[WorkspaceFile::new("acme").permitted(&["users.track"])]).await.remove(0);
+    for _ in 0..3 {
+        let path = "/users/delete";
+        let refused = api.post(path, &json!({ "external_ids": ["ann-4711"] })).await;
+        assert_eq!(refused.status, 403, "{refused:?}");
+    }
+    let create = ["key", "create", "--name", "office", "--permission", "users.track"];
+    let create = [&create[..], &["--allow", "192.0.2.0/24"]].concat();
+    let secret = fleet.run(&create).await;
+    let elsewhere = Api::new(fleet.base(), secret.trim());
+    eventually("the key is known", || async {
+        elsewhere.post("/users/track", &json!({})).await.status == 403
+    })
+    .await;
+    let refused = ["--action", "key.refused"];
+    eventually("both are recorded", || async { entries(&fleet, &refused).await.len() >= 2 }).await;
+    let found = entries(&fleet, &refused).await;
+    assert_eq!(found.len(), 2, "{found:?}");
+    for (entry, actor, permission, code) in [
+        (&found[0], "key:integrator", "users.delete", "permission-denied"),
+        (&found[1], "key:office", "users.track", "address-not-allowed"),
+    ] {
+        assert_eq!((&entry["actor"], &entry["object"]), (&json!(actor), &json!(permission)));
+        assert_eq!(
+            (&entry["details"]["code"], &entry["workspace"]),
+            (&json!(code), &json!("acme"))
+        );
+        assert_eq!(entry["address"], "127.0.0.1");
+        assert!(entry["details"]["key_id"].is_string(), "{entry}");
+    }
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_applied_file_is_recorded_with_what_it_allows() {
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let file = |permissions: &[&str], allowed: Value| {
+        WorkspaceFile::new("acme").permitted(permissions).with("ip_allowlist", allowed)
+    };
+    for (permissions, allowed, expected) in [
+        (
+            &["users.track"][..],
+            json!(["127.0.0.0/8"]),
+            json!({ "key integrator": ["users.track", "from everywhere"] }),
+        ),
+        (
+            &["users.track", "users.delete"],
+            json!(["127.0.0.1"]),
+            json!({ "key integrator": ["users.delete"] }),
+        ),
+        (
+            &["users.track"],
+            json!(["127.0.0.1", "::1"]),
+            json!({ "ip_allowlist": ["from ::1/128"] }),
+        ),
+        (&["users.track"], json!([]), json!({ "ip_allowlist": ["from everywhere"] })),
+    ] {
+        fleet.apply(&[file(permissions, allowed)]).await;
+        let found = entries(&fleet, &["--action", "workspace.apply"]).await;
+        let last = found.last().expect("an entry");
+        assert_eq!(last["details"]["widened"], expected, "{last}");
+    }
     fleet.close().await;
 }
 

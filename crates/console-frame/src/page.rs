@@ -21,6 +21,7 @@ use crate::form::Form;
 use crate::layout::{Content, HX_REQUEST};
 use crate::parts;
 use crate::rights::{Right, Rights};
+use crate::session;
 use gateway::workspaces::Workspace;
 use kit::clock::millis;
 use runtime::audit::{self, Change, Entry};
@@ -193,13 +194,23 @@ impl Page {
 
     /// The person as the actor of changes.
     pub fn actor(&self) -> String {
-        format!("console:{}", self.viewer.name)
+        session::actor(&self.viewer.name, self.viewer.user_id)
     }
 
     /// An entry for the audit log about an action of the person, in the workspace of the path.
     /// Write it in the transaction of the action ([`audit::record`](runtime::audit::record)).
-    /// `details` is a JSON object.
-    pub fn audit(&self, action: &'static str, object: impl Into<String>, details: Value) -> Entry {
+    /// `details` is a JSON object. The entry has the ids of the session and of the dashboard user,
+    /// too, because names change.
+    pub fn audit(
+        &self,
+        action: &'static str,
+        object: impl Into<String>,
+        mut details: Value,
+    ) -> Entry {
+        details["session_id"] = self.viewer.session_id.to_string().into();
+        if let Some(user) = self.viewer.user_id {
+            details["user_id"] = user.to_string().into();
+        }
         Entry {
             workspace_id: self.workspace.as_ref().map(|workspace| workspace.id),
             actor: self.actor(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::RequestPartsExt as _;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{RawPathParams, Request};
+use axum::extract::{MatchedPath, RawPathParams, Request};
 use axum::handler::Handler;
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode, Uri};
@@ -19,6 +19,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::app::App;
@@ -30,6 +31,8 @@ use crate::rights::Right;
 use crate::session;
 use gateway::workspaces::{self, Workspace};
 use gateway::{ApiError, COMPANY};
+use kit::log_limit::LogLimit;
+use runtime::audit::Change;
 use runtime::fairness::{Holder, SLOT_BYTES};
 use store::Tx;
 
@@ -123,6 +126,7 @@ async fn guard(needs: Needs, request: Request, next: Next) -> Response {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     let info = RequestInfo::new(&head);
+    let route = head.extensions.get::<MatchedPath>().cloned();
     let admitted = admit(&app, needs, &mut head, body).await;
     let page = head.extensions.get::<Page>().cloned();
     let mut response = match admitted {
@@ -135,6 +139,15 @@ async fn guard(needs: Needs, request: Request, next: Next) -> Response {
     {
         session::note_use(&app, &page.viewer);
     }
+    if let Some(page) = &page
+        && let Some(error) = response.extensions().get::<Arc<PageError>>().cloned()
+        && let PageError::Forbidden(right) = *error
+        && let Some(skipped) = FORBIDDEN.skipped()
+    {
+        let route = route.as_ref().map_or("", MatchedPath::as_str);
+        let details = json!({ "route": format!("{} {route}", info.method), "skipped": skipped });
+        record_forbidden(page, right, details).await;
+    }
     let content = response.extensions_mut().remove::<Content>();
     if let (Some(page), Some(content)) = (&page, content) {
         response = match add_frame(page, &content, response).await {
@@ -145,6 +158,22 @@ async fn guard(needs: Needs, request: Request, next: Next) -> Response {
     match response.extensions().get::<Arc<PageError>>() {
         Some(error) => layout::error_page(&app, page.as_ref(), &info, error),
         None => response,
+    }
+}
+
+/// The entries about missing rights have the limit of log lines: an open page can ask for its
+/// updates, and a person can repeat a request.
+static FORBIDDEN: LogLimit = LogLimit::new();
+
+/// Records that a person lacked a right. Without the entry, the request is refused in any case.
+async fn record_forbidden(page: &Page, right: &'static str, details: Value) {
+    let recorded = async {
+        let mut tx = page.app.request_queue.write().await?;
+        page.record(&mut tx, Change::new("console.refused", right, details)).await?;
+        tx.commit().await
+    };
+    if let Err(error) = recorded.await {
+        tracing::warn!(%error, right, "cannot write a refused request into the audit log");
     }
 }
 
@@ -165,11 +194,15 @@ async fn add_frame(
 async fn admit(app: &App, needs: Needs, head: &mut Parts, body: Body) -> Result<Body, PageError> {
     let page = match needs {
         Needs::Nothing => None,
-        Needs::Session => Some(signed_in(app, head, &[]).await?),
-        Needs::Rights(rights) => Some(signed_in(app, head, rights).await?),
+        Needs::Session | Needs::Rights(_) => Some(signed_in(app, head).await?),
     };
     if let Some(page) = &page {
         head.extensions.insert(page.clone());
+        if let Needs::Rights(rights) = needs
+            && let Some(missing) = rights.iter().find(|right| !page.may(**right))
+        {
+            return Err(PageError::Forbidden(missing.name()));
+        }
     }
     if head.method != Method::POST {
         return Ok(body);
@@ -218,9 +251,8 @@ fn has_nul(uri: &Uri) -> bool {
     uri.path_and_query().is_some_and(|address| address.as_str().contains("%00"))
 }
 
-/// The page of the person who is signed in, in the workspace of the path, if the person has these
-/// rights there.
-async fn signed_in(app: &App, head: &mut Parts, rights: &[Right]) -> Result<Page, PageError> {
+/// The page of the person who is signed in, in the workspace of the path.
+async fn signed_in(app: &App, head: &mut Parts) -> Result<Page, PageError> {
     let secret = session::secret(app, head).ok_or(PageError::SignedOut)?;
     let mut tx = app.request_queue.snapshot().await?;
     let viewer = session::find(app, &mut tx, head, secret).await?.ok_or(PageError::SignedOut)?;
@@ -240,11 +272,7 @@ async fn signed_in(app: &App, head: &mut Parts, rights: &[Right]) -> Result<Page
     };
     tx.commit().await?;
     let is_update = is_update(head);
-    let page = Page::new(app.clone(), viewer, workspace, head.uri.clone(), is_update);
-    match rights.iter().find(|right| !page.may(**right)) {
-        Some(missing) => Err(PageError::Forbidden(missing.name())),
-        None => Ok(page),
-    }
+    Ok(Page::new(app.clone(), viewer, workspace, head.uri.clone(), is_update))
 }
 
 /// Whether an open page asks for its update. An update does not prolong the session, which would

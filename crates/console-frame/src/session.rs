@@ -28,6 +28,7 @@ use kit::retry;
 use kit::zones::zone;
 use runtime::config::Config;
 use runtime::credentials::{hash, random_secret};
+use scim::sign_in::Identity;
 use store::{StoreError, Tx};
 
 const MINUTE_MS: i64 = 60_000;
@@ -114,6 +115,15 @@ pub enum Access {
 pub struct NewSession {
     pub session: Session,
     pub secret: String,
+    /// The identity that the sign-in has bound to the dashboard user.
+    pub bound: Option<Identity>,
+}
+
+/// A person as the actor of changes. Operators choose the names of people with a link, and SCIM
+/// those of dashboard users: the same name would be that of two people.
+pub fn actor(name: &str, user: Option<Uuid>) -> String {
+    let kind = if user.is_some() { "dashboard" } else { "console" };
+    format!("{kind}:{name}")
 }
 
 /// Where a session is used.
@@ -169,7 +179,7 @@ pub async fn begin(
         user_agent,
     };
     rows::insert(tx, &hash(&secret), &session).await?;
-    Ok(NewSession { session, secret })
+    Ok(NewSession { session, secret, bound: None })
 }
 
 /// The valid sessions that match, the latest first.

@@ -7,15 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
-use serde_json::json;
 
 use crate::catalogs::{self as catalog_steps, CatalogSteps, Files};
-use crate::change::{self, Change, Options};
+use crate::change::{Change, Options};
 use crate::declared_items::Channel;
 use crate::document::{Declaration, Key};
 use crate::error::ApplyError;
 use crate::messages;
-use crate::plan::{ChangeList, Declared, HasEntry as _, Steps, Target};
+use crate::plan::{ChangeList, Declared, HasEntry as _, Steps, Target, widened};
 use crate::touched::{Changes, Touched};
 use crate::values::shown_duration;
 use content::campaigns::{self, Campaign};
@@ -108,7 +107,7 @@ pub async fn apply(
     plan.execute(declaration, &mut Target { tx: &mut tx, app, workspace, now, prune }).await?;
     if !plan.list.changes.is_empty() {
         let change = ("workspace.apply", &*declaration.name);
-        let details = json!({ "changes": change::names(&plan.list.changes), "prune": prune });
+        let details = plan.list.audit_details(prune);
         audit::record_command(&mut tx, now, Some(workspace), change, details).await?;
     }
     tx.commit().await?;
@@ -389,6 +388,8 @@ fn compare_workspace(list: &mut ChangeList, stored: &Workspace, declared: &Decla
     let new = declared_workspace(declared, stored.clone());
     list.notes.extend(uncounted_revenue_note(stored, &new));
     list.notes.extend(former_rates_note(stored, &new));
+    let allowed = widened(&[], &[], Some(&stored.ip_allowlist), &new.ip_allowlist);
+    list.widen("ip_allowlist".to_owned(), allowed);
     for ((label, old), (_, new)) in shown_values(stored).into_iter().zip(shown_values(&new)) {
         list.compare_value(label, &old, &new);
     }

@@ -30,11 +30,6 @@ pub struct Change {
     pub detail: String,
 }
 
-/// The names of what changed, without values, for the audit log.
-pub(crate) fn names(changes: &[Change]) -> Vec<String> {
-    changes.iter().map(|Change { sign, label, .. }| format!("{sign} {label}")).collect()
-}
-
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.sign, self.label)?;

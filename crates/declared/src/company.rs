@@ -4,21 +4,20 @@
 use std::collections::{BTreeMap, HashSet};
 
 use secrecy::ExposeSecret as _;
-use serde_json::json;
 
 use crate::apply::Applied;
-use crate::change::{self, Options};
+use crate::change::Options;
 use crate::declared_items::record_revoked;
 use crate::document::company::{Company, DashboardUser, PermissionSet, Token};
 use crate::error::ApplyError;
-use crate::plan::{ChangeList, Declared, Entry, HasEntry, Steps, Target};
+use crate::plan::{ChangeList, Declared, Entry, HasEntry, Steps, Target, widened};
 use gateway::COMPANY;
 use gateway::workspaces::list;
 use runtime::audit;
 use runtime::config::network::networks;
 use runtime::credentials::revoked::{RevokedCredential, SecretKind};
 use scim::group::{self, Group};
-use scim::resource::{Name, Resource as _, Stored, User, folded};
+use scim::resource::{Name, Permissions, Resource as _, Stored, User, folded};
 use scim::sign_in;
 use scim::tokens::{self, NewToken, TokenInfo};
 use sending::app::App;
@@ -55,7 +54,7 @@ pub async fn apply_company(
     plan.users.execute(&mut target).await?;
     if !plan.list.changes.is_empty() {
         let change = ("company.apply", &*company.name);
-        let details = json!({ "changes": change::names(&plan.list.changes), "prune": prune });
+        let details = plan.list.audit_details(prune);
         audit::record_command(&mut tx, now, None, change, details).await?;
     }
     tx.commit().await?;
@@ -147,6 +146,10 @@ impl Declared for Token {
         Ok((!changes.is_empty()).then(|| changes.join(", ")))
     }
 
+    fn widens(&self, stored: Option<&TokenInfo>) -> Vec<String> {
+        widened(&[], &[], stored.map(|stored| &stored.allow[..]), &self.allow)
+    }
+
     /// A secret can move to another name.
     async fn release_unique_values(
         &self,
@@ -221,6 +224,11 @@ impl Declared for PermissionSet {
         Ok((!differing.is_empty()).then_some(differing))
     }
 
+    fn widens(&self, stored: Option<&Self::Stored>) -> Vec<String> {
+        let former = stored.and_then(|stored| stored.value.permissions.as_ref());
+        new_permissions(former, Some(&self.permissions.granted()))
+    }
+
     async fn put(
         &self,
         _: Option<&Self::Stored>,
@@ -232,6 +240,14 @@ impl Declared for PermissionSet {
     async fn delete(stored: &Self::Stored, target: &mut Target<'_>) -> Result<(), ApplyError> {
         Ok(group::undeclare(target.tx, &stored.value.key(), target.now).await?)
     }
+}
+
+/// The permissions that the former ones lack, by their names and places.
+fn new_permissions(former: Option<&Permissions>, new: Option<&Permissions>) -> Vec<String> {
+    let names =
+        |permissions: Option<&Permissions>| permissions.map(Permissions::names).unwrap_or_default();
+    let former = names(former);
+    names(new).into_iter().filter(|name| !former.contains(name)).collect()
 }
 
 /// The names of the fields that differ.
@@ -302,6 +318,11 @@ impl Declared for DeclaredUser {
             ("permissions", old.value.permissions != new.value.permissions),
         ];
         Ok((*old != new).then(|| differing_names(&fields)))
+    }
+
+    fn widens(&self, stored: Option<&Self::Stored>) -> Vec<String> {
+        let former = stored.and_then(|stored| stored.user.value.permissions.as_ref());
+        new_permissions(former, self.0.permissions.as_ref())
     }
 
     /// Two users can change names with each other.

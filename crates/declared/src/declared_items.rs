@@ -4,7 +4,7 @@ use secrecy::ExposeSecret as _;
 
 use crate::document::Key;
 use crate::error::ApplyError;
-use crate::plan::{ChangeList, Declared, Entry, HasEntry, Target};
+use crate::plan::{ChangeList, Declared, Entry, HasEntry, Target, widened};
 use content::campaigns::{self, Campaign};
 use gateway::workspaces::channels::{self, Channels, CreatedSecrets, DeclaredPart, Part};
 use gateway::workspaces::email_templates::EmailTemplate;
@@ -45,6 +45,12 @@ impl Declared for Key {
         }
         let differs = stored.permissions != self.permissions || stored.allow != self.allow;
         Ok(differs.then(|| format!("{}; from {}", self.detail(), networks(&self.allow))))
+    }
+
+    fn widens(&self, stored: Option<&KeyInfo>) -> Vec<String> {
+        let permissions = stored.map_or(&[][..], |stored| &stored.permissions);
+        let networks = stored.map(|stored| &stored.allow[..]);
+        widened(permissions, &self.permissions, networks, &self.allow)
     }
 
     /// A secret can move to another name.

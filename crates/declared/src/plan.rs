@@ -1,7 +1,10 @@
 //! Compares the declared with the stored things, by keys: the changes to print, and the steps that
 //! apply them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use ipnet::IpNet;
+use serde_json::{Value, json};
 
 use crate::change::{Change, Options};
 use crate::error::ApplyError;
@@ -56,6 +59,12 @@ pub(crate) trait Declared: HasEntry + Clone {
         list: &mut ChangeList,
     ) -> Result<Option<String>, ApplyError>;
 
+    /// What it allows that the stored thing did not allow, or that nothing allowed before: names of
+    /// permissions, and networks. For the audit log.
+    fn widens(&self, _stored: Option<&Self::Stored>) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Releases the unique values of the stored thing, so that others can use them before this one
     /// is written.
     async fn release_unique_values(
@@ -93,6 +102,8 @@ pub(crate) struct ChangeList {
     pub prune: bool,
     pub changes: Vec<Change>,
     pub notes: Vec<String>,
+    /// What the changes allow that was not allowed before, by their labels.
+    pub widened: BTreeMap<String, Vec<String>>,
 }
 
 impl ChangeList {
@@ -102,6 +113,19 @@ impl ChangeList {
 
     pub fn change(&mut self, sign: char, label: impl Into<String>, detail: impl Into<String>) {
         self.changes.push(Change { sign, label: label.into(), detail: detail.into() });
+    }
+
+    /// What the audit log has about the changes: their names, without values, and what they allow.
+    pub fn audit_details(&self, prune: bool) -> Value {
+        let name = |Change { sign, label, .. }: &Change| format!("{sign} {label}");
+        let names: Vec<String> = self.changes.iter().map(name).collect();
+        json!({ "changes": names, "prune": prune, "widened": self.widened })
+    }
+
+    pub fn widen(&mut self, label: String, allowed: Vec<String>) {
+        if !allowed.is_empty() {
+            self.widened.insert(label, allowed);
+        }
     }
 
     /// A change of a single value.
@@ -141,6 +165,7 @@ impl ChangeList {
         for new in declared {
             let Entry { key, label, detail } = new.entry();
             let old = stored.get(&key).copied();
+            let (widened, name) = (new.widens(old), label.clone());
             match old {
                 None => self.change('+', label, detail),
                 Some(old) => match new.difference(old, self)? {
@@ -148,6 +173,7 @@ impl ChangeList {
                     None => continue,
                 },
             }
+            self.widen(name, widened);
             steps.to_write.push((new.clone(), old.cloned()));
         }
         Ok(steps)
@@ -183,6 +209,27 @@ impl<D: Declared> Steps<D> {
     }
 }
 
+/// The permissions and networks that are new. Without networks, a thing is allowed everywhere.
+pub(crate) fn widened(
+    old_permissions: &[String],
+    new_permissions: &[String],
+    old_networks: Option<&[IpNet]>,
+    new_networks: &[IpNet],
+) -> Vec<String> {
+    let is_new = |permission: &&String| !old_permissions.contains(permission);
+    let mut widened: Vec<String> = new_permissions.iter().filter(is_new).cloned().collect();
+    let is_everywhere = old_networks.is_some_and(|old| old.is_empty());
+    let was_allowed = |network: &IpNet| {
+        is_everywhere || old_networks.unwrap_or_default().iter().any(|old| old.contains(network))
+    };
+    if new_networks.is_empty() && !is_everywhere {
+        widened.push("from everywhere".to_owned());
+    }
+    let networks = new_networks.iter().filter(|network| !was_allowed(network));
+    widened.extend(networks.map(|network| format!("from {network}")));
+    widened
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,6 +259,27 @@ mod tests {
 
         async fn delete(_: &Self, _: &mut Target<'_>) -> Result<(), ApplyError> {
             Ok(())
+        }
+    }
+
+    #[test]
+    fn wider_networks_and_new_permissions_are_named() {
+        let networks = |texts: &[&str]| -> Vec<IpNet> {
+            texts.iter().map(|text| text.parse().unwrap()).collect()
+        };
+        let [a, b] = ["a", "b"].map(str::to_owned);
+        let (a, both) = (std::slice::from_ref(&a), &[a.clone(), b][..]);
+        for (before, after, old, new, expected) in [
+            (a, both, Some(&[][..]), &[][..], &["b"][..]),
+            (both, a, Some(&[]), &["10.0.0.0/8"], &[]),
+            (a, a, Some(&["10.0.0.0/8"]), &["10.1.0.0/16", "::1/128"], &["from ::1/128"]),
+            (a, a, Some(&["10.0.0.0/8"]), &[], &["from everywhere"]),
+            (&[], a, None, &[], &["a", "from everywhere"]),
+            (&[], a, None, &["10.0.0.0/8"], &["a", "from 10.0.0.0/8"]),
+        ] {
+            let old = old.map(networks);
+            let found = widened(before, after, old.as_deref(), &networks(new));
+            assert_eq!(found, expected);
         }
     }
 

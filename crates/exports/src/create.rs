@@ -29,6 +29,8 @@ pub(super) const NO_GROUP: &str = "The workspace has no active global control gr
 /// A job that is written, but not committed.
 pub struct NewExport {
     pub job: Job,
+    /// The destination: the chosen one, or the kind of the default one.
+    destination: String,
     response: StoredResponse,
     /// The object_prefix of the export that it repeats.
     repeats: Option<String>,
@@ -63,7 +65,8 @@ pub async fn create(
     };
     intake::insert(app, tx, &job).await?;
     let response = created_response(app, &job, warnings)?;
-    Ok(NewExport { job, response, repeats: None })
+    let destination = destination::shown(tx, &job).await?;
+    Ok(NewExport { job, destination, response, repeats: None })
 }
 
 /// Writes a new job with the request of `former`: the same audience, fields, format, destination
@@ -79,15 +82,19 @@ pub async fn create_again(
     let repeats = former.0.object_prefix.clone();
     let job = request_again(app, tx, former, request_id).await?;
     let response = created_response(app, &job, Vec::new())?;
-    Ok(NewExport { job, response, repeats: Some(repeats) })
+    let destination = destination::shown(tx, &job).await?;
+    Ok(NewExport { job, destination, response, repeats: Some(repeats) })
 }
 
 impl NewExport {
-    /// What the audit log has about it. The address of its callback may have a secret.
+    /// What the audit log has about it. The path of its callback may have a secret.
     pub fn change(&self) -> Change {
-        let Job { audience, segment_id, destination, object_prefix, .. } = &self.job;
+        let Job { audience, segment_id, fields, format, callback_endpoint, object_prefix, .. } =
+            &self.job;
+        let callback = callback_endpoint.as_deref().map(|url| runtime::outbound::shown(url));
         let mut details = json!({
-            "audience": audience.name(), "segment_id": segment_id, "destination": destination,
+            "audience": audience.name(), "segment_id": segment_id, "fields": fields,
+            "format": format.name(), "destination": self.destination, "callback": callback,
         });
         let action = match &self.repeats {
             Some(former) => {
@@ -102,7 +109,7 @@ impl NewExport {
     /// Makes the job durable, in the turn of its request, then notifies the workers. Returns the
     /// response, which is stored under the request's key.
     pub async fn commit(self, app: &App, turn: ChangeTurn) -> Result<StoredResponse, ApiError> {
-        let Self { job, response, repeats } = self;
+        let Self { job, response, repeats, .. } = self;
         if let Err(error) = turn.commit(response.clone()).await {
             confirm(app, &job, error).await?;
         }

@@ -64,6 +64,14 @@ pub(super) async fn storage_again(
     Ok(storage)
 }
 
+/// The destination of a job for people: the chosen one, or the kind of the default one.
+pub(super) async fn shown(tx: &mut Tx, job: &Job) -> Result<String, StoreError> {
+    match &job.destination {
+        Some(name) => Ok(name.clone()),
+        None => kind(tx, job.storage_id).await,
+    }
+}
+
 async fn kind(tx: &mut Tx, storage: Option<Uuid>) -> Result<String, StoreError> {
     match storage {
         Some(id) => workspaces::storage::kind(tx, id).await,

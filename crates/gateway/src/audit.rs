@@ -90,6 +90,7 @@ impl Caller {
     /// An entry about a change by this caller.
     pub fn entry(&self, change: Change) -> Entry {
         let Change { action, object, mut details } = change;
+        details["key_id"] = self.key_id.to_string().into();
         details["request_id"] = traces::without_trace(&self.request_id).into();
         Entry {
             workspace_id: Some(self.workspace.id),
@@ -165,7 +166,8 @@ impl AuditedRequest {
     }
 }
 
-async fn write(app: App, entry: Entry) {
+/// Writes an entry after the response, or without one.
+pub(crate) async fn write(app: App, entry: Entry) {
     let recorded = async {
         let mut tx = app.request_queue.write().await?;
         audit::record(&mut tx, app.clock.now_ms(), &entry).await?;

@@ -9,6 +9,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 use ipnet::IpNet;
+use serde_json::json;
 
 use super::address::{client_address, is_allowed};
 use super::audit::AuditedRequest;
@@ -19,7 +20,9 @@ use crate::app::App;
 use crate::memory::reserve_slot;
 use crate::workspaces::{Budget, Workspace, keys};
 use runtime::app::queue::held_by;
+use runtime::audit::Entry;
 use runtime::fairness::{Holder, Reservation};
+use runtime::traces;
 
 /// A route that needs a key with `permission`. Requests count against that permission's
 /// [budget](Budget::from_permission). Checks before the body is read, in this order: key 401, the
@@ -183,8 +186,23 @@ async fn caller(
     let slot = reserve_slot(app, workspace.id)?;
     let limit = |budget: Budget| (budget, workspace.rate_limit(budget));
     let refused_budget = counting.budget().map(limit);
+    let record_refused = |error: &ApiError| {
+        refused::record(app, key.key_id, || Entry {
+            workspace_id: Some(workspace.id),
+            actor: format!("key:{}", key.name),
+            action: "key.refused",
+            object: permission.to_owned(),
+            address: sender_address(app, head).map(|address| address.to_string()),
+            details: json!({
+                "code": error.code(),
+                "key_id": key.key_id,
+                "request_id": traces::without_trace(request_id),
+            }),
+        });
+    };
     // A key from a network that is not allowed authenticates nobody.
     if let Err(error) = check_address(app, head, &[&workspace.ip_allowlist, &key.allow]) {
+        record_refused(&error);
         if let Some((budget, limit)) = refused_budget {
             *budget_status = Some(limits::status(app, workspace.id, budget, limit).await);
             refused::count(app, key.key_id)?;
@@ -193,6 +211,8 @@ async fn caller(
     }
     mark_authenticated(&head.extensions, workspace.id);
     if !key.permissions.iter().any(|granted| permissions.contains(&granted.as_str())) {
+        let error = ApiError::NoPermission(permissions.to_vec());
+        record_refused(&error);
         if let Some((budget, limit)) = refused_budget {
             let counted = refused::count(app, key.key_id);
             let uses_budget =
@@ -204,7 +224,7 @@ async fn caller(
             });
             counted?;
         }
-        return Err(ApiError::NoPermission(permissions.to_vec()));
+        return Err(error);
     }
     if let Counting::Before(Some(budget)) = counting {
         let (budget, limit) = limit(budget);

@@ -5,16 +5,22 @@
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
+use tracing::Instrument as _;
 use uuid::Uuid;
 
-use super::ApiError;
+use super::{ApiError, COMPANY};
 use crate::app::App;
+use crate::audit;
 use crate::workspaces::{Budget, Limit};
+use runtime::app::queue::held_by;
+use runtime::audit::Entry;
+use runtime::fairness::Holder;
 
 /// Refused requests of a credential in a minute, at one gateway. Further ones get 429.
 const PER_MINUTE: u32 = 60;
 
 const MINUTE_MS: i64 = 60_000;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
 
 /// The part of a budget that the refused requests of a credential can use, and how many requests
 /// that is at least.
@@ -31,6 +37,8 @@ pub struct RefusedRequests(Mutex<HashMap<Uuid, Refused>>);
 #[derive(Default)]
 struct Refused {
     in_minute: Window,
+    /// The entries in the audit log: a client that is configured wrongly repeats its requests.
+    recorded: Window,
     by_budget: HashMap<Budget, Window>,
 }
 
@@ -59,7 +67,11 @@ impl RefusedRequests {
         let mut credentials = self.0.lock();
         if credentials.len() >= MAX_UNCLEANED && !credentials.contains_key(&credential) {
             let this_minute = now / MINUTE_MS;
-            credentials.retain(|_, refused| refused.in_minute.number == this_minute);
+            let this_hour = now / HOUR_MS;
+            credentials.retain(|_, refused| {
+                let Window { number, count } = refused.recorded;
+                refused.in_minute.number == this_minute || (count > 0 && number == this_hour)
+            });
         }
         let refused = credentials.entry(credential).or_default();
         if refused.in_minute.count(now, MINUTE_MS, PER_MINUTE) {
@@ -76,6 +88,20 @@ impl RefusedRequests {
         let mut credentials = self.0.lock();
         let windows = &mut credentials.entry(credential).or_default().by_budget;
         windows.entry(budget).or_default().count(now, length_ms, part)
+    }
+}
+
+/// Records the first refused request of a credential in an hour, at this gateway.
+pub fn record(app: &App, credential: Uuid, entry: impl FnOnce() -> Entry) {
+    let now = app.clock.now_ms();
+    let is_first = {
+        let mut credentials = app.refused_requests.0.lock();
+        credentials.entry(credential).or_default().recorded.count(now, HOUR_MS, 1)
+    };
+    if is_first {
+        let entry = entry();
+        let holder = Holder::Workspace(entry.workspace_id.unwrap_or(COMPANY));
+        tokio::spawn(held_by(holder, audit::write(app.clone(), entry)).in_current_span());
     }
 }
 

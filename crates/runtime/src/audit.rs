@@ -26,7 +26,7 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 pub struct Entry {
     /// None for the whole installation.
     pub workspace_id: Option<i32>,
-    /// `key:NAME`, `scim:NAME`, `command:USER` or `console:NAME`.
+    /// `key:NAME`, `scim:NAME`, `command:USER`, `console:NAME` or `dashboard:NAME`.
     pub actor: String,
     /// What was done, such as `export.cancel`.
     pub action: &'static str,

@@ -44,7 +44,7 @@ impl TokenCaller {
             action,
             object,
             address: self.address.clone(),
-            details: json!({ "attributes": changed }),
+            details: json!({ "attributes": changed, "token_id": self.token.id }),
         };
         audit::record(tx, now, &entry).await
     }
@@ -136,7 +136,16 @@ async fn admit_uncounted(head: &Parts) -> Result<Reservation, ApiError> {
 
 /// Rejects a token from a network that is not allowed; otherwise the sender is authenticated.
 fn check_address(app: &App, head: &Parts, token: &TokenMatch) -> Result<(), ApiError> {
-    gateway::check_address(app, head, &[&token.allow])?;
+    gateway::check_address(app, head, &[&token.allow]).inspect_err(|error| {
+        refused::record(app, token.id, || Entry {
+            workspace_id: None,
+            actor: format!("scim:{}", token.name),
+            action: "scim_token.refused",
+            object: token.name.to_string(),
+            address: gateway::sender_address(app, head).map(|address| address.to_string()),
+            details: json!({ "code": error.code(), "token_id": token.id }),
+        });
+    })?;
     gateway::mark_authenticated(&head.extensions, COMPANY);
     Ok(())
 }

@@ -36,6 +36,23 @@ pub struct Team {
 }
 
 impl Permissions {
+    /// The name of each permission, with where it is granted.
+    pub fn names(&self) -> Vec<String> {
+        let mut names = self.company_permissions.clone();
+        for group in &self.app_group {
+            let place = &group.app_group_name;
+            let granted = group.app_group_permissions.iter();
+            names.extend(granted.map(|permission| format!("{place}: {permission}")));
+            for team in &group.team {
+                let team_name = team.team_name.as_ref().or(team.team_id.as_ref());
+                let team_name = team_name.map_or("", String::as_str);
+                let granted = team.team_permissions.iter();
+                names.extend(granted.map(|name| format!("{place}, team {team_name}: {name}")));
+            }
+        }
+        names
+    }
+
     /// Adds the permissions of another one.
     pub fn add(&mut self, others: &Self) {
         add(&mut self.company_permissions, &others.company_permissions);

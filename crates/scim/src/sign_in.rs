@@ -36,7 +36,9 @@ pub struct Identity {
 /// Whether an identity may sign a user in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
-    /// It is the user's identity, from now on if it was the first one.
+    /// It is the user's identity from now on: the user had none of this issuer.
+    First,
+    /// It is the user's identity.
     Same,
     /// The user has another identity of this issuer, or the identity has another user.
     Other,
@@ -88,6 +90,7 @@ pub async fn bind(
     now: i64,
 ) -> Result<Binding, StoreError> {
     let stored = sign_in_rows::subject(tx, user, &identity.issuer).await?;
+    let binding = if stored.is_none() { Binding::First } else { Binding::Same };
     let owner = sign_in_rows::owner(tx, identity).await?;
     if stored.is_some_and(|subject| subject != identity.subject)
         || owner.is_some_and(|owner| owner != user)
@@ -96,7 +99,7 @@ pub async fn bind(
     }
     sign_in_rows::record(tx, user, identity, now).await?;
     super::members::touch_users(tx, &[user], now).await?;
-    Ok(Binding::Same)
+    Ok(binding)
 }
 
 /// Gives the sessions of a changed user the new name: lists and commands find the sessions of a

@@ -167,9 +167,11 @@ async fn a_dashboard_user_signs_in_with_the_rights_of_the_permissions(backend: B
 
     let log = world.fleet.run(&["audit", "list", "--action", "console.sign_in", "--json"]).await;
     assert!(
-        log.contains(r#""method":"oidc""#) && log.contains("console:Ann@Acme.example"),
+        log.contains(r#""method":"oidc""#) && log.contains("dashboard:Ann@Acme.example"),
         "{log}"
     );
+    let first: Vec<&str> = log.lines().filter(|line| line.contains(r#""subject-1""#)).collect();
+    assert_eq!(first, [log.lines().last().expect("an entry")], "only the first one binds");
     let printed = world.fleet.printed();
     assert!(!printed.contains("ID token") && !printed.contains("secret:of"), "{printed}");
     world.fleet.close().await;
@@ -247,7 +249,31 @@ async fn the_sessions_of_a_renamed_user_are_found_by_the_new_name() {
     let id = world.scim.create(ANN, in_acme(&["see_reports"])).await;
     let browser = world.sign_in().await;
     let new = "anna@acme.example";
+    // An operator with this name is somebody else.
+    let link = Browser::signed_in(&world.fleet, new, "admin").await;
     world.scim.replace(&id, "userName", json!(new)).await;
+    let of_user = browser.get("/w/acme/exports/new").await;
+    assert_eq!(of_user.status, 403, "{of_user:?}");
+    link.post("/sign-out", &[]).await;
+    let log = world.fleet.run(&["audit", "list", "--action", "console.", "--json"]).await;
+    let entries: Vec<Value> =
+        log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let find = |action: &str, actor: &str| {
+        let is_it = |entry: &&Value| entry["action"] == action && entry["actor"] == actor;
+        entries.iter().find(is_it).unwrap_or_else(|| panic!("{action} {actor}: {log}"))
+    };
+    let signed_in = find("console.sign_in", &format!("dashboard:{ANN}"));
+    assert_eq!(signed_in["details"]["user_id"], json!(id));
+    assert_eq!(signed_in["details"]["first_identity"]["subject"], "subject-1");
+    let refused = find("console.refused", &format!("dashboard:{new}"));
+    assert_eq!(refused["object"], "exports.run");
+    assert_eq!(refused["details"]["user_id"], json!(id));
+    assert_eq!(refused["details"]["session_id"], signed_in["object"]);
+    assert_eq!(refused["details"]["route"], "GET /w/{workspace}/exports/new");
+    assert_eq!(refused["workspace"], "acme");
+    let signed_out = find("console.sign_out", &format!("console:{new}"));
+    assert_eq!(signed_out["details"]["session_id"], signed_out["object"]);
+    assert_eq!(signed_out["details"]["user_id"], Value::Null);
     for (name, sessions, status) in [(ANN, 0, 200), (new, 1, 303)] {
         let found = world.fleet.run(&["console", "sessions", "--person", name, "--json"]).await;
         assert_eq!(found.lines().count(), sessions, "{found}");

@@ -53,6 +53,7 @@ async fn a_link_signs_in_once(backend: Backend) {
     assert!(!found[0].to_string().contains(&secret));
     let log = fleet.run(&["audit", "list", "--action", "console.", "--json"]).await;
     assert!(log.contains("console.sign_in") && log.contains("console.link"), "{log}");
+    assert!(log.contains("console.sign_in_refused") && log.contains("invalid-link"), "{log}");
     assert!(!log.contains(&secret) && !log.contains(&token), "{log}");
     fleet.close().await;
 }

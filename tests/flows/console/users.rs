@@ -65,8 +65,7 @@ async fn find(browser: &Browser, identifier: &str) -> PageResponse {
 
 /// The entries of the console about users, the latest first: action, object and details.
 async fn audited(fleet: &Fleet) -> Vec<(String, String, Value)> {
-    let printed = fleet.run(&["audit", "list", "--action", "user.", "--json"]).await;
-    let entries = printed.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let entries = super::audited(fleet, "user.").await.into_iter();
     let entries = entries.filter(|entry| entry["actor"] == "console:ana");
     let text = |entry: &Value, name: &str| entry[name].as_str().expect("a text").to_owned();
     entries

@@ -54,12 +54,15 @@ pub async fn sign_in(
     if !user.is_active {
         return Err(unknown("the dashboard user is not active").into());
     }
-    if users::bind(tx, user.id, &verified.identity, now).await? == Binding::Other {
-        return Err(Refusal::OtherAccount { name: name.clone() }.into());
-    }
+    let bound = match users::bind(tx, user.id, &verified.identity, now).await? {
+        Binding::First => Some(verified.identity.clone()),
+        Binding::Same => None,
+        Binding::Other => return Err(Refusal::OtherAccount { name: name.clone() }.into()),
+    };
     let sign_in =
         SignIn { person: user.user_name, method: METHOD, access: Access::DashboardUser(user.id) };
-    Ok(session::begin(tx, now, sign_in, browser).await?)
+    let new = session::begin(tx, now, sign_in, browser).await?;
+    Ok(NewSession { bound, ..new })
 }
 
 /// The name and the rights of a dashboard user. None if the user was deleted or is not active.

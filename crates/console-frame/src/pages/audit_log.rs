@@ -217,7 +217,9 @@ fn entry(page: &Page, record: &Record) -> Markup {
             }
             div {
                 (parts::facts(&facts))
-                @if let Some(changes) = changes(&record.details) {
+                @let changes = changes(&record.details);
+                @let others = others(&record.details, changes.is_some());
+                @if let Some(changes) = changes {
                     table.change {
                         thead { tr { th { "Field" } th { "Before" } th { "After" } } }
                         tbody {
@@ -230,8 +232,9 @@ fn entry(page: &Page, record: &Record) -> Markup {
                             }
                         }
                     }
-                } @else if record.details.as_object().is_some_and(|details| !details.is_empty()) {
-                    pre.code { (format!("{:#}", record.details)) }
+                }
+                @if let Some(others) = others {
+                    pre.code { (others) }
                 }
             }
         }
@@ -251,6 +254,13 @@ fn changes(details: &Value) -> Option<Vec<(String, String, String)>> {
     names.dedup();
     let change = |name: &String| (name.clone(), text(before.get(name)), text(after.get(name)));
     Some(names.into_iter().map(change).filter(|(_, before, after)| before != after).collect())
+}
+
+/// The details as text, without those that the table of changes shows.
+fn others(details: &Value, has_table: bool) -> Option<String> {
+    let mut details = details.as_object()?.clone();
+    details.retain(|name, _| !has_table || (name != "before" && name != "after"));
+    (!details.is_empty()).then(|| format!("{:#}", Value::Object(details)))
 }
 
 /// All entries that match, as JSON, one in each line. Between two statements it holds no connection
@@ -322,5 +332,9 @@ mod tests {
             found.iter().map(|(a, b, c)| (a.as_str(), b.as_str(), c.as_str())).collect();
         assert_eq!(found, [("b", "x", "y"), ("d", "none", "[1]")]);
         assert_eq!(changes(&json!({"role": "admin"})), None);
+        assert_eq!(others(&details, true), None);
+        let details = json!({"before": {"a": 1}, "after": {"a": 2}, "user_id": "u"});
+        assert_eq!(others(&details, true).unwrap(), "{\n  \"user_id\": \"u\"\n}");
+        assert_eq!(others(&json!({}), false), None);
     }
 }

@@ -8,10 +8,11 @@ use axum::http::header::SET_COOKIE;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use maud::{Markup, html};
-use serde_json::json;
 use url::form_urlencoded;
 
-use super::sign_in::{begin_session, next_of, path_of_console, query_of, to};
+use super::sign_in::{
+    begin_session, next_of, path_of_console, query_of, record_refused_sign_in, to,
+};
 use crate::app::App;
 use crate::error::PageError;
 use crate::layout;
@@ -21,7 +22,6 @@ use crate::oidc::provider::Provider;
 use crate::oidc::refusal::{Failure, Refusal};
 use crate::session::{self, Browser};
 use kit::log_limit::LogLimit;
-use runtime::audit::{self, Entry};
 use runtime::outbound::stored_text;
 
 static REFUSED: LogLimit = LogLimit::new();
@@ -144,21 +144,9 @@ async fn record_refusal(
     }
     let Some(skipped) = RECORDED.skipped() else { return Ok(()) };
     let name: String = name.unwrap_or("unknown").chars().take(MAX_NAME_CHARS).collect();
-    let entry = Entry {
-        workspace_id: None,
-        actor: format!("console:{name}"),
-        action: "console.sign_in_refused",
-        object: refusal.code().to_owned(),
-        address: Some(browser.address.clone()),
-        details: json!({
-            "method": METHOD,
-            "user_agent": browser.user_agent,
-            "skipped": skipped,
-        }),
-    };
-    let mut tx = app.request_queue.write().await?;
-    audit::record(&mut tx, app.clock.now_ms(), &entry).await?;
-    tx.commit().await?;
+    // No dashboard user, but the provider knows the person.
+    let actor = format!("dashboard:{name}");
+    record_refused_sign_in(app, browser, actor, (METHOD, refusal.code()), skipped).await?;
     Ok(())
 }
 

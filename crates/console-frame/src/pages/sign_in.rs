@@ -24,6 +24,7 @@ use kit::zones;
 use runtime::audit::{self, Entry};
 use store::{StoreError, Tx};
 
+/// Of the log line and of the entry: anybody can send tokens.
 static REJECTED: LogLimit = LogLimit::new();
 
 /// The page that takes the token of a link.
@@ -57,26 +58,29 @@ pub async fn sign_in(
     let next = path_of_console(form.value("next"));
     let former = session::viewer(&app, &head).await?;
     let browser = Browser::from_request(&app.config, &head);
-    let address = browser.address.clone();
-    let failed = || {
+    let failed = async || {
         if let Some(skipped) = REJECTED.skipped() {
+            let address = &browser.address;
             tracing::warn!(address, skipped, "sign-in to the console rejected");
+            let actor = session::actor("unknown", None);
+            record_refused_sign_in(&app, &browser, actor, ("link", "invalid-link"), skipped)
+                .await?;
         }
         let mut response = page(&app, &head.headers, &Reason::Failed, next);
         *response.status_mut() = StatusCode::UNAUTHORIZED;
-        response
+        Ok::<_, PageError>(response)
     };
     // Anybody can send tokens. Those that are wrong do not wait for the one writer of SQLite.
     let mut tx = app.request_queue.snapshot().await?;
     let is_valid = link::is_valid(&app, &mut tx, token(&form)).await?;
     tx.commit().await?;
     if !is_valid {
-        return Ok(failed());
+        return failed().await;
     }
     let mut tx = app.request_queue.write().await?;
-    let Some(new) = link::sign_in(&app, &mut tx, token(&form), browser).await? else {
+    let Some(new) = link::sign_in(&app, &mut tx, token(&form), browser.clone()).await? else {
         drop(tx);
-        return Ok(failed());
+        return failed().await;
     };
     let former = former.map(|former| former.session_id);
     let cookie = begin_session(&app, &mut tx, former, &new).await?;
@@ -95,20 +99,51 @@ pub async fn begin_session(
         session::end(tx, former, None).await?;
     }
     let session = &new.session;
+    let bound = new.bound.as_ref();
     let entry = Entry {
         workspace_id: None,
-        actor: format!("console:{}", session.person),
+        actor: session::actor(&session.person, session.user_id),
         action: "console.sign_in",
         object: session.id.to_string(),
         address: Some(session.address.clone()),
         details: json!({
             "method": session.method,
             "user_agent": session.user_agent,
+            "user_id": session.user_id,
             "replaced_session": former,
+            "first_identity": bound.map(|bound| json!({
+                "issuer": bound.issuer, "subject": bound.subject,
+            })),
         }),
     };
     audit::record(tx, session.created_at, &entry).await?;
     Ok(session::session_cookie(&app.config, &new.secret))
+}
+
+/// Records a refused sign-in with a method: `object` is its code. Of those that have a limit in
+/// common, `skipped` before this one have no entry.
+pub async fn record_refused_sign_in(
+    app: &App,
+    browser: &Browser,
+    actor: String,
+    (method, object): (&str, &str),
+    skipped: u64,
+) -> Result<(), StoreError> {
+    let entry = Entry {
+        workspace_id: None,
+        actor,
+        action: "console.sign_in_refused",
+        object: object.to_owned(),
+        address: Some(browser.address.clone()),
+        details: json!({
+            "method": method,
+            "user_agent": browser.user_agent,
+            "skipped": skipped,
+        }),
+    };
+    let mut tx = app.request_queue.write().await?;
+    audit::record(&mut tx, app.clock.now_ms(), &entry).await?;
+    tx.commit().await
 }
 
 /// Ends the session of the browser.
