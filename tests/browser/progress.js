@@ -26,6 +26,36 @@ function recordProgress(page) {
     }, text(USERS));
 }
 
+test("pages in the background leave connections to the page that is shown", async (t) => {
+    const world = await World.start({ users: 200 });
+    t.after(() => world.close());
+    world.storage.hold();
+    const prefix = await world.request({ segment: "All users", destination: "warehouse" });
+    const person = await browser.open();
+    await signIn(person.page, await world.link("ana", "operator"));
+    const address = world.console + exportPath(prefix);
+    // Each page starts in the background. A browser has six connections to a host.
+    await person.context.addInitScript(() => {
+        window.isShown = false;
+        Object.defineProperty(document, "hidden", { get: () => !window.isShown });
+    });
+    const pages = [];
+    for (let count = 0; count < 8; count += 1) {
+        const page = await person.context.newPage();
+        await page.goto(address);
+        await stateOf(page, "Running").waitFor();
+        pages.push(page);
+    }
+    const [first] = pages;
+    await first.evaluate(() => {
+        window.isShown = true;
+        document.dispatchEvent(new Event("visibilitychange"));
+    });
+    world.storage.release();
+    await stateOf(first, "Done").waitFor();
+    await person.close(new URL(world.console).host);
+});
+
 test("a large export is followed to its end, where the stream ends", async (t) => {
     const world = await World.start({ users: USERS });
     t.after(() => world.close());

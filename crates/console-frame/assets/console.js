@@ -33,3 +33,10 @@ addEventListener("pageshow", () => {
   for (const button of sentForms.values()) button?.removeAttribute("aria-disabled");
   sentForms.clear();
 });
+
+// A page in the background closes its stream until it is shown: browsers have few connections to a
+// host. htmx does so when a page is hidden. This is for one that is hidden already when its stream
+// begins.
+document.addEventListener("htmx:sse:after:message", () => {
+  if (document.hidden) document.dispatchEvent(new Event("visibilitychange"));
+});

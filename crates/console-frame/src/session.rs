@@ -215,7 +215,10 @@ pub async fn end_restored(tx: &mut Tx) -> Result<(), StoreError> {
 
 /// The secret that a request has for a session; it may be invalid.
 pub fn secret<'a>(app: &App, head: &'a Parts) -> Option<&'a str> {
-    cookie(&head.headers, cookie_name(&app.config))
+    let name = cookie_name(&app.config);
+    // Sessions of earlier releases, whose name had no tag, continue.
+    let former = name.rsplit_once('.').map_or(&*name, |(former, _)| former);
+    cookie(&head.headers, &name).or_else(|| cookie(&head.headers, former))
 }
 
 /// The person who sent a request, if its session is valid.
@@ -299,11 +302,28 @@ pub async fn sweep_old(app: &App, shutdown: &CancellationToken) {
     retry::repeat(SWEEP_INTERVAL, shutdown, failed, pass).await;
 }
 
+fn cookie_name(config: &Config) -> String {
+    cookie_name_of(config, "console")
+}
+
+/// The name of a cookie of this console.
+///
 /// Browsers accept a cookie whose name begins with `__Host-` only over TLS, without a domain, and
 /// for all paths: no other host, and no page without TLS, can set it. They refuse it over plain
-/// http, so there it has another name.
-fn cookie_name(config: &Config) -> &'static str {
-    if is_secure(config) { "__Host-longshore" } else { "longshore_console" }
+/// http, so there it has another name. A tag of the console's URL is at its end, because consoles
+/// on other ports and paths of a host have the same cookies.
+pub fn cookie_name_of(config: &Config, purpose: &str) -> String {
+    let url = config.console_url();
+    let tag: String = hash(url.as_str().trim_end_matches('/'))[..4]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let name = match (is_secure(config), purpose) {
+        (true, "console") => "__Host-longshore".to_owned(),
+        (true, _) => format!("__Host-longshore-{purpose}"),
+        (false, _) => format!("longshore_{purpose}"),
+    };
+    format!("{name}.{tag}")
 }
 
 pub fn is_secure(config: &Config) -> bool {
@@ -313,12 +333,12 @@ pub fn is_secure(config: &Config) -> bool {
 /// `Set-Cookie` with the secret of a session. `SameSite=Lax`, so that a link in a chat opens a page
 /// of a person who is signed in; forms of other sites are never sent with it.
 pub fn session_cookie(config: &Config, secret: &str) -> HeaderValue {
-    set_cookie(config, cookie_name(config), secret, LONGEST_MS / 1_000)
+    set_cookie(config, &cookie_name(config), secret, LONGEST_MS / 1_000)
 }
 
 /// `Set-Cookie` that removes the session from the browser.
 pub fn no_session_cookie(config: &Config) -> HeaderValue {
-    set_cookie(config, cookie_name(config), "", 0)
+    set_cookie(config, &cookie_name(config), "", 0)
 }
 
 /// `Set-Cookie` of a preference.
@@ -336,9 +356,14 @@ pub fn set_cookie(config: &Config, name: &str, value: &str, seconds: i64) -> Hea
 
 /// The value of a cookie; of several with the same name, the first.
 pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    cookies(headers).find(|(key, _)| *key == name).map(|(_, value)| value)
+}
+
+/// The names and values of all cookies.
+pub fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
     let lines = headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
-    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-    pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
+    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    pairs.map(|(name, value)| (name.trim(), value.trim()))
 }
 
 /// The preferences in the cookies of a request.
@@ -384,13 +409,20 @@ mod tests {
             config.console.public_url = Some(url.parse().unwrap());
             session_cookie(&config, "s").to_str().unwrap().to_owned()
         };
+        let name = |cookie: &str| cookie.split('=').next().unwrap().to_owned();
         let secure = cookie("https://console.example.com/sub");
-        assert!(secure.starts_with("__Host-longshore=s; Path=/; "), "{secure}");
+        assert!(secure.starts_with("__Host-longshore."), "{secure}");
+        assert!(secure.contains("=s; Path=/; "), "{secure}");
         for part in ["; HttpOnly", "; SameSite=Lax", "; Secure"] {
             assert!(secure.contains(part), "{secure}");
         }
         let plain = cookie("http://127.0.0.1:8081");
-        assert!(plain.starts_with("longshore_console=s; Path=/; "), "{plain}");
+        assert!(plain.starts_with("longshore_console.") && plain.contains("=s; Path=/; "));
+        // Consoles on one host do not share it.
+        let others = ["https://console.example.com/other", "https://console.example.com:8443/sub"];
+        assert!(others.iter().all(|other| name(&cookie(other)) != name(&secure)));
+        assert_eq!(name(&cookie("https://console.example.com/sub/")), name(&secure));
+        assert_ne!(name(&cookie("http://127.0.0.1:8082")), name(&plain));
         assert!(plain.contains("; HttpOnly; SameSite=Lax") && !plain.contains("Secure"), "{plain}");
     }
 }

@@ -18,6 +18,9 @@ use crate::support::{Api, WorkspaceFile, eventually};
 
 const ANN: &str = "ann@acme.example";
 
+/// The cookie of a sign-in in progress.
+const SIGN_IN: &str = "longshore_sign-in";
+
 /// Access ends within this time.
 const ACCESS_ENDS: Duration = Duration::from_secs(5);
 
@@ -82,6 +85,7 @@ impl World {
         let browser = Browser::new(&self.fleet);
         let page = self.provider.sign_in(&browser).await;
         assert_refused(&browser, &page, code).await;
+        assert_eq!(browser.cookie(SIGN_IN), None, "{code}");
         page
     }
 }
@@ -91,7 +95,6 @@ async fn assert_refused(browser: &Browser, page: &PageResponse, code: &str) {
     assert!(page.status.is_client_error() || page.status.is_server_error(), "{code}: {page:?}");
     assert!(page.text.contains(&format!("<code>{code}</code>")), "{code}: {}", page.text);
     assert_eq!(browser.cookie("longshore_console"), None, "{code}");
-    assert_eq!(browser.cookie("longshore_sign_in"), None, "{code}");
     assert_eq!(browser.get("/").await.status, 303, "{code}");
 }
 

@@ -263,9 +263,41 @@ async fn a_new_session_replaces_that_of_the_browser() {
     assert_eq!(sessions(&fleet).await.len(), 1);
     let log = fleet.run(&["audit", "list", "--action", "console.sign_in", "--json"]).await;
     assert!(log.contains(&format!(r#""replaced_session":"{id}""#)), "{log}");
-    browser.set_cookie(COOKIE, &former);
+    let (tagged, _) = browser.tagged_cookies(COOKIE).swap_remove(0);
+    browser.set_cookie(&tagged, &former);
     assert_eq!(browser.get("/").await.status, 303);
     fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_consoles_on_a_host_have_sessions_of_their_own() {
+    let fleets = [
+        Fleet::start(Backend::Embedded, &console::settings()).await,
+        Fleet::start(Backend::Embedded, &console::settings()).await,
+    ];
+    let browsers = [
+        Browser::signed_in(&fleets[0], "ana", "viewer").await,
+        Browser::signed_in(&fleets[1], "ben", "viewer").await,
+    ];
+    // A browser sends the cookies of a host to each of its ports.
+    for (browser, other) in [(&browsers[0], &browsers[1]), (&browsers[1], &browsers[0])] {
+        for (name, value) in other.tagged_cookies(COOKIE) {
+            browser.set_cookie(&name, &value);
+        }
+        assert_eq!(browser.tagged_cookies(COOKIE).len(), 2);
+    }
+    for (browser, person) in browsers.iter().zip(["ana", "ben"]) {
+        assert!(browser.get("/").await.text.contains(person));
+    }
+    // The cookie of an earlier release continues its session.
+    let upgraded = Browser::new(&fleets[0]);
+    let (_, secret) =
+        Browser::signed_in(&fleets[0], "cyd", "viewer").await.tagged_cookies(COOKIE).swap_remove(0);
+    upgraded.set_cookie(COOKIE, &secret);
+    assert!(upgraded.get("/").await.text.contains("cyd"));
+    for fleet in fleets {
+        fleet.close().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -95,9 +95,17 @@ impl Browser {
         self.submit("/sign-in", &[("token", token), ("next", next)]).await
     }
 
-    /// The value of a cookie.
+    /// The value of a cookie: of that name, without the tags at its end.
     pub fn cookie(&self, name: &str) -> Option<String> {
-        self.cookies.lock().expect("no test panics here").get(name).cloned()
+        self.tagged_cookies(name).into_iter().next().map(|(_, value)| value)
+    }
+
+    /// The names and values of the cookies of that name, without the tags at its end.
+    pub fn tagged_cookies(&self, name: &str) -> Vec<(String, String)> {
+        let cookies = self.cookies.lock().expect("no test panics here");
+        let has_name = |tagged: &str| tagged.split('.').next() == Some(name);
+        let found = cookies.iter().filter(|(tagged, _)| has_name(tagged));
+        found.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     pub fn set_cookie(&self, name: &str, value: &str) {

@@ -4,8 +4,10 @@
 //! database, so strangers cannot fill it. A sign-in is used up ([`use_up`]) before its code is
 //! exchanged: each asks the provider once, whatever the result.
 
-use axum::http::HeaderMap;
-use axum::http::HeaderValue;
+use std::cmp::Reverse;
+
+use axum::http::header::{HeaderName, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue};
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -22,6 +24,10 @@ pub const VALID_SECONDS: i64 = 600;
 
 /// The longest address to return to, in bytes; browsers keep 4 KiB of a cookie.
 const MAX_NEXT_BYTES: usize = 1_000;
+
+/// Sign-ins in progress in one browser, each in a cookie of its own: people sign in in several tabs.
+/// Each has up to two KiB, and proxies limit the headers of a request.
+const MAX_IN_BROWSER: usize = 4;
 
 /// What the sealed text is for: nothing else that this installation seals opens as a sign-in.
 const CONTEXT: &str = "sign-in to the console";
@@ -58,21 +64,36 @@ impl Pending {
         BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(self.verifier.as_bytes()))
     }
 
-    /// `Set-Cookie` with the sign-in.
-    pub fn cookie(&self, app: &App) -> HeaderValue {
+    /// `Set-Cookie` with the sign-in, and those that remove the oldest ones if the browser that sent
+    /// `headers` has too many.
+    pub fn cookies(&self, app: &App, headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
         let json = serde_json::to_vec(self).expect("texts and a number are JSON");
         let sealed = BASE64_URL_SAFE_NO_PAD.encode(app.secrets.seal(CONTEXT, &json));
-        session::set_cookie(&app.config, cookie_name(&app.config), &sealed, VALID_SECONDS)
+        let prefix = session::cookie_name_of(&app.config, "sign-in");
+        let others = session::cookies(headers).filter(|(name, _)| name.starts_with(&prefix));
+        let began_at = |sealed: &str| Self::open(app, sealed).map_or(0, |other| other.began_at);
+        let mut others: Vec<_> =
+            others.map(|(name, sealed)| (Reverse(began_at(sealed)), name)).collect();
+        others.sort();
+        let removed = others.iter().skip(MAX_IN_BROWSER - 1);
+        let removed = removed.map(|(_, name)| session::set_cookie(&app.config, name, "", 0));
+        let name = cookie_name(&app.config, &self.state);
+        let own = session::set_cookie(&app.config, &name, &sealed, VALID_SECONDS);
+        removed.chain([own]).map(|cookie| (SET_COOKIE, cookie)).collect()
+    }
+
+    /// What a cookie has.
+    fn open(app: &App, sealed: &str) -> Option<Self> {
+        let sealed = BASE64_URL_SAFE_NO_PAD.decode(sealed).ok()?;
+        serde_json::from_slice(&app.secrets.open(CONTEXT, &sealed).ok()?).ok()
     }
 
     /// The sign-in that the browser began and that has this state. Otherwise, what is wrong.
     pub fn from_request(app: &App, headers: &HeaderMap, state: &str) -> Result<Self, &'static str> {
-        let cookie = session::cookie(headers, cookie_name(&app.config));
-        let cookie = cookie.ok_or("the browser has no cookie of a sign-in")?;
-        let opened = BASE64_URL_SAFE_NO_PAD.decode(cookie).ok();
-        let opened = opened.and_then(|sealed| app.secrets.open(CONTEXT, &sealed).ok());
-        let pending: Option<Self> = opened.and_then(|json| serde_json::from_slice(&json).ok());
-        let pending = pending.ok_or("the cookie of the sign-in is not one of this console")?;
+        let cookie = session::cookie(headers, &cookie_name(&app.config, state));
+        let cookie = cookie.ok_or("the browser has no cookie of this sign-in")?;
+        let pending = Self::open(app, cookie)
+            .ok_or("the cookie of the sign-in is not one of this console")?;
         if pending.state != state {
             return Err("the state is that of another sign-in");
         }
@@ -87,9 +108,9 @@ impl Pending {
     }
 }
 
-/// `Set-Cookie` that removes the sign-in from the browser.
-pub fn no_cookie(config: &Config) -> HeaderValue {
-    session::set_cookie(config, cookie_name(config), "", 0)
+/// `Set-Cookie` that removes the sign-in with this state from the browser.
+pub fn no_cookie(config: &Config, state: &str) -> HeaderValue {
+    session::set_cookie(config, &cookie_name(config, state), "", 0)
 }
 
 /// Marks a sign-in as used; false if it was already.
@@ -97,7 +118,9 @@ pub async fn use_up(tx: &mut Tx, pending: &Pending) -> Result<bool, StoreError> 
     rows::use_sign_in(tx, &hash(&pending.state), pending.expires_at()).await
 }
 
-/// As for the session's cookie, but of its own name.
-fn cookie_name(config: &Config) -> &'static str {
-    if session::is_secure(config) { "__Host-longshore-sign-in" } else { "longshore_sign_in" }
+/// As for the session's cookie, with the beginning of the hash of the state.
+fn cookie_name(config: &Config, state: &str) -> String {
+    let name = session::cookie_name_of(config, "sign-in");
+    let tag = BASE64_URL_SAFE_NO_PAD.encode(&hash(state)[..6]);
+    format!("{name}.{tag}")
 }

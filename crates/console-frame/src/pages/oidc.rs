@@ -1,12 +1,13 @@
 //! Signing in with OpenID Connect: to the identity provider, and back.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::SET_COOKIE;
 use axum::http::request::Parts;
-use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::response::{AppendHeaders, IntoResponse as _, Redirect, Response};
 use maud::{Markup, html};
 use url::form_urlencoded;
 
@@ -50,8 +51,8 @@ pub async fn begin(State(app): State<App>, head: Parts) -> Result<Response, Page
         Ok(metadata) => {
             let pending = Pending::new(&app, path_of_console(&next));
             let address = provider.authorization_url(&metadata, &pending);
-            let cookie = [(SET_COOKIE, pending.cookie(&app))];
-            Ok((cookie, Redirect::to(address.as_str())).into_response())
+            let cookies = AppendHeaders(pending.cookies(&app, &head.headers));
+            Ok((cookies, Redirect::to(address.as_str())).into_response())
         }
         Err(refusal) => Ok(refused(&app, &head, &refusal)),
     }
@@ -69,13 +70,18 @@ fn is_of_other_site(headers: &HeaderMap) -> bool {
 pub async fn callback(State(app): State<App>, head: Parts) -> Result<Response, PageError> {
     let provider = app.oidc.as_ref().ok_or(PageError::NotFound)?;
     let browser = Browser::from_request(&app.config, &head);
-    let mut response = match sign_in(&app, provider, &head, browser).await {
+    let query = head.uri.query().unwrap_or_default().as_bytes();
+    let query: HashMap<_, _> = form_urlencoded::parse(query).collect();
+    let mut response = match sign_in(&app, provider, &head, &query, browser).await {
         Ok(response) => response,
         Err(Failure::Refused(refusal)) => refused(&app, &head, &refusal),
         Err(Failure::Page(error)) => return Err(error),
     };
-    // In every case, the browser does not need this one again.
-    response.headers_mut().append(SET_COOKIE, pending::no_cookie(&app.config));
+    // In every case, the browser does not need this one again. Others continue in other tabs.
+    if let Some(state) = query.get("state") {
+        let cookie = pending::no_cookie(&app.config, state);
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
     Ok(response)
 }
 
@@ -83,10 +89,9 @@ async fn sign_in(
     app: &App,
     provider: &Provider,
     head: &Parts,
+    query: &HashMap<Cow<'_, str>, Cow<'_, str>>,
     browser: Browser,
 ) -> Result<Response, Failure> {
-    let query = head.uri.query().unwrap_or_default().as_bytes();
-    let query: HashMap<_, _> = form_urlencoded::parse(query).collect();
     let value = |name: &str| query.get(name).map(|value| &**value);
     let state = value("state").unwrap_or_default();
     let pending = Pending::from_request(app, &head.headers, state)

@@ -76,7 +76,7 @@ async fn a_sign_in_belongs_to_one_browser_and_ends_once() {
     world.provider.script(Script { repeats_codes: true, ..Script::default() });
     let browser = Browser::new(&world.fleet);
     let callback = world.provider.authorize(&browser.get("/sign-in/oidc").await);
-    let cookie = browser.cookie("longshore_sign_in").expect("a sign-in in progress");
+    let [(name, cookie)] = &browser.tagged_cookies(SIGN_IN)[..] else { panic!("no sign-in") };
 
     let other = Browser::new(&world.fleet);
     let page = other.get(&callback).await;
@@ -84,11 +84,12 @@ async fn a_sign_in_belongs_to_one_browser_and_ends_once() {
     other.get("/sign-in/oidc").await;
     let page = other.get(&callback).await;
     assert_refused(&other, &page, "sign-in-expired").await;
+    assert_eq!(other.tagged_cookies(SIGN_IN).len(), 1, "its own one continues");
 
     assert_eq!(browser.get(&callback).await.status, 303);
-    assert_eq!(browser.cookie("longshore_sign_in"), None);
+    assert_eq!(browser.cookie(SIGN_IN), None);
     let again = Browser::new(&world.fleet);
-    again.set_cookie("longshore_sign_in", &cookie);
+    again.set_cookie(name, cookie);
     let page = again.get(&callback).await;
     assert_refused(&again, &page, "sign-in-expired").await;
 
@@ -97,10 +98,10 @@ async fn a_sign_in_belongs_to_one_browser_and_ends_once() {
     world.provider.script(Script { breaks_signatures: true, ..script.clone() });
     let failing = Browser::new(&world.fleet);
     let callback = world.provider.authorize(&failing.get("/sign-in/oidc").await);
-    let cookie = failing.cookie("longshore_sign_in").expect("a sign-in in progress");
+    let [(name, cookie)] = &failing.tagged_cookies(SIGN_IN)[..] else { panic!("no sign-in") };
     assert_refused(&failing, &failing.get(&callback).await, "invalid-token").await;
     world.provider.script(script);
-    failing.set_cookie("longshore_sign_in", &cookie);
+    failing.set_cookie(name, cookie);
     assert_refused(&failing, &failing.get(&callback).await, "sign-in-expired").await;
 
     // Another site does not replace a session.
@@ -124,6 +125,34 @@ async fn a_sign_in_belongs_to_one_browser_and_ends_once() {
         let page = browser.get(&callback.replace(from, to)).await;
         assert_refused(&browser, &page, code).await;
     }
+    world.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_tabs_sign_in_at_the_same_time() {
+    let world = World::start(Backend::Embedded).await;
+    world.scim.create(ANN, json!({"companyPermissions": ["admin"]})).await;
+    let browser = Browser::new(&world.fleet);
+    let begin = async |next: &str| {
+        let sent = browser.get(&format!("/sign-in/oidc?next={next}")).await;
+        world.provider.authorize(&sent)
+    };
+    let (first, second) = (begin("/audit").await, begin("/people/users").await);
+    for (callback, next) in [(&first, "/audit"), (&second, "/people/users")] {
+        let signed_in = browser.get(callback).await;
+        assert_eq!((signed_in.status.as_u16(), signed_in.location()), (303, next));
+        assert_eq!(browser.get(next).await.status, 200);
+    }
+    assert_eq!(browser.cookie(SIGN_IN), None);
+    // Of many, the browser keeps the last ones: proxies limit the headers of a request.
+    let mut callbacks = Vec::new();
+    for _ in 0..6 {
+        callbacks.push(begin("/").await);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert_eq!(browser.tagged_cookies(SIGN_IN).len(), 4);
+    assert_eq!(browser.get(&callbacks[1]).await.status, 400);
+    assert_eq!(browser.get(&callbacks[2]).await.status, 303);
     world.fleet.close().await;
 }
 
