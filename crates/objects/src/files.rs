@@ -75,7 +75,7 @@ impl Files {
     ) -> Result<Put, ObjectError> {
         let (path, sidecar, if_absent) = (checked_path(path)?, sidecar(options), options.if_absent);
         self.with_files("write", move |files| {
-            let temporary = files.temporary();
+            let temporary = files.temporary()?;
             write_synced(&temporary.0, &body)?;
             files.name(temporary, &path, Some(sidecar), if_absent)
         })
@@ -90,8 +90,8 @@ impl Files {
         options: &PutOptions,
     ) -> Result<Put, ObjectError> {
         let (path, sidecar, if_absent) = (checked_path(path)?, sidecar(options), options.if_absent);
-        let temporary = self.temporary();
         let failed = |error| self.error("write", error);
+        let temporary = self.temporary().map_err(failed)?;
         let mut file = tokio::fs::File::create_new(&temporary.0).await.map_err(failed)?;
         let mut received = 0;
         while let Some(bytes) = body.try_next().await? {
@@ -143,7 +143,7 @@ impl Files {
         let copied = self.with_files("copy", move |files| {
             // Ensures that the metadata belong to the file.
             let _lock = lock(&files.root)?;
-            let (file, temporary) = (files.root.join(&source), files.temporary());
+            let (file, temporary) = (files.root.join(&source), files.temporary()?);
             let Some(size) = size_of(&file)? else { return Ok(None) };
             if fs::hard_link(&file, &temporary.0).is_err() {
                 fs::copy(&file, &temporary.0)?;
@@ -196,7 +196,7 @@ impl Files {
         blocking(move || work(&files).map_err(|error| files.error(action, error))).await
     }
 
-    fn temporary(&self) -> Temporary {
+    fn temporary(&self) -> io::Result<Temporary> {
         self.scratch.temporary()
     }
 
@@ -213,7 +213,7 @@ impl Files {
         let (file, sidecar_path) = (self.root.join(path), self.sidecar_path(path));
         let draft = match sidecar {
             Some(sidecar) => {
-                let draft = self.temporary();
+                let draft = self.temporary()?;
                 write_synced(&draft.0, &serde_json::to_vec(&sidecar)?)?;
                 Some(draft)
             }

@@ -3,6 +3,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use uuid::Uuid;
 
@@ -22,14 +23,20 @@ impl Drop for Temporary {
 
 /// A folder of temporary files for this process only; deleted when dropped.
 pub struct Scratch {
-    folder: PathBuf,
+    root: PathBuf,
+    folder: Mutex<Folder>,
+}
+
+/// A locked folder in [`TEMPORARY`].
+struct Folder {
+    path: PathBuf,
     _lock: File,
 }
 
-impl Drop for Scratch {
+impl Drop for Folder {
     fn drop(&mut self) {
         // The next process that opens the root deletes the rest.
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = fs::remove_dir_all(&self.path);
     }
 }
 
@@ -45,13 +52,35 @@ impl Scratch {
                 remove_folder(&folder)?;
             }
         }
-        let folder = folders.join(Uuid::new_v4().to_string());
-        fs::create_dir(&folder)?;
-        Ok(Self { _lock: lock(&folder)?, folder })
+        Ok(Self { root: root.to_owned(), folder: Mutex::new(Folder::create(&folders)?) })
     }
 
-    pub fn temporary(&self) -> Temporary {
-        Temporary(self.folder.join(Uuid::new_v4().to_string()))
+    /// A name for a new file. Creates the folder again if something has deleted it, such as a
+    /// cleaner of old files: otherwise, every write would fail until a restart.
+    pub fn temporary(&self) -> io::Result<Temporary> {
+        let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        if !folder.path.join(LOCK).try_exists()? {
+            let _lock = lock(&self.root)?;
+            let folders = self.root.join(TEMPORARY);
+            // Not the root: without its disk, nothing must be written below it.
+            if let Err(error) = fs::create_dir(&folders)
+                && error.kind() != io::ErrorKind::AlreadyExists
+            {
+                return Err(error);
+            }
+            *folder = Folder::create(&folders)?;
+            tracing::warn!(folder = %folder.path.display(), "folder of unfinished files recreated");
+        }
+        Ok(Temporary(folder.path.join(Uuid::new_v4().to_string())))
+    }
+}
+
+impl Folder {
+    /// The caller must hold the root's lock.
+    fn create(folders: &Path) -> io::Result<Self> {
+        let path = folders.join(Uuid::new_v4().to_string());
+        fs::create_dir(&path)?;
+        Ok(Self { _lock: lock(&path)?, path })
     }
 }
 
@@ -73,10 +102,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_deleted_folder_is_created_again() {
+        let root = tempfile::tempdir().unwrap();
+        let scratch = Scratch::create(root.path()).unwrap();
+        let folders = root.path().join(TEMPORARY);
+        let own_folder = || fs::read_dir(&folders).unwrap().next().unwrap().unwrap().path();
+        for deletes_all in [true, false] {
+            let deleted = if deletes_all { folders.clone() } else { own_folder() };
+            fs::remove_dir_all(deleted).unwrap();
+            fs::write(&scratch.temporary().unwrap().0, b"whole").unwrap();
+            // The next process keeps the new folder, too.
+            drop(Scratch::create(root.path()).unwrap());
+            fs::write(&scratch.temporary().unwrap().0, b"whole").unwrap();
+            assert_eq!(fs::read_dir(&folders).unwrap().count(), 1);
+        }
+        fs::remove_dir_all(root.path()).unwrap();
+        assert!(scratch.temporary().is_err());
+    }
+
+    #[test]
     fn files_of_a_killed_process_are_swept() {
         let root = tempfile::tempdir().unwrap();
         let living = Scratch::create(root.path()).unwrap();
-        let written = living.temporary();
+        let written = living.temporary().unwrap();
         fs::write(&written.0, b"half").unwrap();
         let killed = root.path().join(TEMPORARY).join("killed");
         fs::create_dir(&killed).unwrap();
