@@ -28,8 +28,10 @@ use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
 use url::Url;
 
-use self::transport::{ServiceClock, Transport};
+use self::transport::{ServiceClock, Transport, is_too_long};
+use super::bounds::{self, Pages, TOO_LONG};
 use super::failure::{Failure, SKEW_ALLOWED, clock_skew_error, innermost, is_transient};
+use super::proxy::Proxy;
 use super::settings::AzureSettings;
 use super::stream::{collect, delete_each, in_parts, md5, part_size};
 use super::{
@@ -82,7 +84,11 @@ impl fmt::Display for Azure {
 }
 
 impl Azure {
-    pub(super) fn open(settings: &AzureSettings, sizes: Sizes) -> Result<Self, ObjectError> {
+    pub(super) fn open(
+        settings: &AzureSettings,
+        sizes: Sizes,
+        proxy: Option<Proxy>,
+    ) -> Result<Self, ObjectError> {
         let mut settings = settings.clone();
         if settings.access_key.is_none() && settings.sas_token.is_none() {
             settings.access_key = std::env::var("AZURE_STORAGE_KEY").ok();
@@ -122,7 +128,7 @@ impl Azure {
         let clock = Arc::new(ServiceClock::default());
         let retry = ExponentialRetryOptions::default().max_retries(RETRIES);
         let container = ClientBuilder::with_location(location, sdk_credentials)
-            .transport(TransportOptions::new(Arc::new(Transport::new(clock.clone())?)))
+            .transport(TransportOptions::new(Arc::new(Transport::new(clock.clone(), proxy)?)))
             .retry(RetryOptions::exponential(retry))
             .container_client(settings.container);
         let prefix = settings.prefix.trim_matches('/').to_owned();
@@ -246,6 +252,10 @@ impl Azure {
     }
 
     pub(super) async fn list(&self, prefix: &str) -> Result<Vec<Entry>, ObjectError> {
+        bounds::in_time(self, self.list_pages(prefix)).await
+    }
+
+    async fn list_pages(&self, prefix: &str) -> Result<Vec<Entry>, ObjectError> {
         let page_size = NonZeroU32::new(self.sizes.page.into()).unwrap_or(NonZeroU32::MIN);
         let mut pages = self
             .container
@@ -253,12 +263,14 @@ impl Azure {
             .prefix(self.full(prefix))
             .max_results(page_size)
             .into_stream();
-        let mut entries = Vec::new();
+        let (mut entries, mut bounds) = (Vec::new(), Pages::default());
         while let Some(page) = self.page("list", prefix, pages.next()).await? {
-            entries.extend(page.blobs.blobs().map(|blob| Entry {
-                key: without(&self.prefix, &blob.name),
-                size: blob.properties.content_length,
-            }));
+            for blob in page.blobs.blobs() {
+                bounds.count_entry(&blob.name);
+                let key = without(&self.prefix, &blob.name);
+                entries.push(Entry { key, size: blob.properties.content_length });
+            }
+            bounds.end_page(self, page.next_marker.as_ref().map(|marker| marker.as_str()))?;
         }
         Ok(entries)
     }
@@ -344,6 +356,9 @@ impl Azure {
                 let (status, code) = (u16::from(*status), error_code.as_deref());
                 let error = self.refusal(action, path, status, code.unwrap_or_default());
                 Failure { status: Some(status), error }
+            }
+            _ if is_too_long(error) => {
+                Failure::without_response(ObjectError::Refused(format!("{self}: {TOO_LONG}")))
             }
             ErrorKind::Io => Failure::without_response(ObjectError::Unavailable(format!(
                 "cannot reach {self}: {}",

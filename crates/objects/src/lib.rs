@@ -7,7 +7,7 @@
 //! | [`settings`] | the location of objects, and its credentials |
 //! | `s3`, `azure` | the remote stores, with the features of these names; no type of an SDK is visible outside |
 //! | [`files`] | a directory, served by the gateway through signed URLs |
-//! | `stream`, `failure` | parts and digests of large objects; failures that the remote stores share |
+//! | `stream`, `failure`, `bounds`, `proxy` | what the remote stores share: parts and digests of large objects, failures, bounds of responses, the proxy of the operator's |
 //! | [`probe`] | tests of a newly declared storage |
 //!
 //! It promises: a written object is complete and durable, or it does not exist
@@ -35,15 +35,18 @@ use kit::secrets::SecretKey;
 
 #[cfg_attr(not(feature = "azure"), path = "without_azure.rs")]
 mod azure;
+mod bounds;
 mod failure;
 pub mod files;
 pub mod probe;
+mod proxy;
 #[cfg_attr(not(feature = "s3"), path = "without_s3.rs")]
 mod s3;
 pub mod settings;
 mod stream;
 
 pub use files::Files;
+use proxy::Proxy;
 use settings::Location;
 pub use settings::{AzureSettings, S3Settings};
 
@@ -162,29 +165,38 @@ macro_rules! on_each {
 impl Objects {
     /// Opens `file:///DIR`, `s3://bucket/prefix?…` or `azure://container/prefix?…`; the query
     /// parameters are those of [`S3Settings`] and [`AzureSettings`]. Sends no request. An invalid
-    /// URL is [`ObjectError::Settings`].
+    /// URL is [`ObjectError::Settings`]. Uses `HTTPS_PROXY` of the environment for https endpoints.
     pub async fn open(url: &str, secrets: &SecretKey) -> Result<Self, ObjectError> {
+        let proxy = Proxy::from_environment();
         match Location::parse(url)? {
             Location::Files(root) => {
                 Ok(Self::Files(Arc::new(Files::open(root, secrets.clone()).await?)))
             }
-            Location::S3(settings) => Self::s3(&settings).await,
-            Location::Azure(settings) => Self::azure(&settings),
+            Location::S3(settings) => Self::s3_behind(&settings, proxy).await,
+            Location::Azure(settings) => Self::azure_behind(&settings, proxy),
         }
     }
 
-    /// A declared bucket. Sends no request.
+    /// A declared bucket, without a proxy. Sends no request.
     pub async fn s3(settings: &S3Settings) -> Result<Self, ObjectError> {
-        // S3 copies at most 5 GiB in one request.
-        let sizes = Sizes { part: PART_BYTES, copy: 5 * 1024 * MIB, page: 1000 };
-        Ok(Self::S3(Arc::new(s3::S3::open(settings, sizes).await?)))
+        Self::s3_behind(settings, None).await
     }
 
-    /// A declared container. Sends no request.
+    async fn s3_behind(settings: &S3Settings, proxy: Option<Proxy>) -> Result<Self, ObjectError> {
+        // S3 copies at most 5 GiB in one request.
+        let sizes = Sizes { part: PART_BYTES, copy: 5 * 1024 * MIB, page: 1000 };
+        Ok(Self::S3(Arc::new(s3::S3::open(settings, sizes, proxy).await?)))
+    }
+
+    /// A declared container, without a proxy. Sends no request.
     pub fn azure(settings: &AzureSettings) -> Result<Self, ObjectError> {
+        Self::azure_behind(settings, None)
+    }
+
+    fn azure_behind(settings: &AzureSettings, proxy: Option<Proxy>) -> Result<Self, ObjectError> {
         // Azure copies at most 256 MiB synchronously.
         let sizes = Sizes { part: PART_BYTES, copy: 256 * MIB, page: 1000 };
-        Ok(Self::Azure(Arc::new(azure::Azure::open(settings, sizes)?)))
+        Ok(Self::Azure(Arc::new(azure::Azure::open(settings, sizes, proxy)?)))
     }
 
     /// The same storage with other sizes; no effect on files.

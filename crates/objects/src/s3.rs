@@ -6,8 +6,10 @@
 //! | [`upload`] | multipart uploads |
 //! | [`refusal`] | the causes of failures, as text |
 //! | [`known_hash`] | the hash of a body in the signature of its request |
+//! | [`limited`] | the limit of responses |
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
@@ -15,12 +17,14 @@ use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region};
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{
-    Builder, Credentials, RequestChecksumCalculation, ResponseChecksumValidation, SharedHttpClient,
-    retry::RetryConfig,
+    Builder, Credentials, RequestChecksumCalculation, ResponseChecksumValidation,
+    RuntimeComponents, SharedHttpClient, retry::RetryConfig,
 };
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::presigning::PresigningConfig;
 use aws_sdk_s3::types::ServerSideEncryption;
+use aws_smithy_http_client::Connector;
+use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
@@ -30,7 +34,10 @@ use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
 
 use self::known_hash::KnownHash;
+use self::limited::LimitedResponses;
+use super::bounds::{self, Pages};
 use super::failure::Failure;
+use super::proxy::Proxy;
 use super::settings::S3Settings;
 use super::stream::{PARTS_IN_FLIGHT, collect, delete_each, in_parts, md5, part_size};
 use super::{
@@ -40,6 +47,7 @@ use super::{
 use kit::retry;
 
 mod known_hash;
+mod limited;
 mod refusal;
 mod upload;
 
@@ -57,6 +65,8 @@ type Response = aws_sdk_s3::config::http::HttpResponse;
 #[derive(Clone)]
 pub struct S3 {
     client: Client,
+    /// Reads objects.
+    reader: Client,
     /// Signs download URLs, with the public endpoint if there is one.
     signer: Client,
     bucket: String,
@@ -89,8 +99,13 @@ struct FoundObject {
 }
 
 impl S3 {
-    pub(super) async fn open(settings: &S3Settings, sizes: Sizes) -> Result<Self, ObjectError> {
+    pub(super) async fn open(
+        settings: &S3Settings,
+        sizes: Sizes,
+        proxy: Option<Proxy>,
+    ) -> Result<Self, ObjectError> {
         settings.check()?;
+        let http_client = http_client(proxy)?;
         let keys = settings.access_key_id.as_ref().zip(settings.secret_access_key.as_ref());
         let mut region = settings.region.clone();
         let mut config = match keys {
@@ -103,7 +118,7 @@ impl S3 {
             )),
             None => {
                 let shared = aws_config::defaults(BehaviorVersion::latest())
-                    .http_client(http_client())
+                    .http_client(http_client.clone())
                     .load()
                     .await;
                 region = region.or_else(|| shared.region().map(ToString::to_string));
@@ -117,11 +132,11 @@ impl S3 {
         let region =
             region.ok_or_else(|| ObjectError::Settings("S3 needs the bucket's region".into()))?;
         if let Some(endpoint) = &settings.endpoint {
-            config = config.endpoint_url(endpoint);
+            config = config.endpoint_url(with_slash(endpoint));
         }
         let config = config
             .behavior_version(BehaviorVersion::latest())
-            .http_client(http_client())
+            .http_client(http_client)
             .region(Region::new(region.clone()))
             .force_path_style(settings.path_style)
             // Every write has Content-MD5 instead: some compatible stores do not support the SDK's
@@ -138,11 +153,16 @@ impl S3 {
             )
             .build();
         let signer = match &settings.public_endpoint {
-            Some(endpoint) => config.to_builder().endpoint_url(endpoint).build(),
+            Some(endpoint) => config.to_builder().endpoint_url(with_slash(endpoint)).build(),
             None => config.clone(),
         };
+        let limited = |are_objects| {
+            let limit = LimitedResponses { are_objects };
+            Client::from_conf(config.to_builder().interceptor(limit).build())
+        };
         Ok(Self {
-            client: Client::from_conf(config),
+            client: limited(false),
+            reader: limited(true),
             signer: Client::from_conf(signer),
             bucket: settings.bucket.clone(),
             prefix: settings.prefix.trim_matches('/').to_owned(),
@@ -257,7 +277,7 @@ impl S3 {
     }
 
     pub(super) async fn get(&self, path: &str) -> Result<ByteStream, ObjectError> {
-        let request = self.client.get_object().bucket(&self.bucket).key(self.full(path));
+        let request = self.reader.get_object().bucket(&self.bucket).key(self.full(path));
         let response = self.call("GetObject", path, request.send()).await?;
         let location = self.to_string();
         Ok(stream::try_unfold((response.body, location), |(mut body, location)| async {
@@ -322,7 +342,11 @@ impl S3 {
     }
 
     pub(super) async fn list(&self, prefix: &str) -> Result<Vec<Entry>, ObjectError> {
-        let mut entries = Vec::new();
+        bounds::in_time(self, self.list_pages(prefix)).await
+    }
+
+    async fn list_pages(&self, prefix: &str) -> Result<Vec<Entry>, ObjectError> {
+        let (mut entries, mut pages) = (Vec::new(), Pages::default());
         let mut next = None;
         loop {
             let request = self
@@ -341,9 +365,11 @@ impl S3 {
                         "{self}: cannot read a list response"
                     )));
                 };
+                pages.count_entry(key);
                 entries.push(Entry { key: without(&self.prefix, key), size });
             }
             next = page.next_continuation_token;
+            pages.end_page(self, next.as_deref())?;
             if next.is_none() {
                 return Ok(entries);
             }
@@ -379,7 +405,12 @@ impl S3 {
     /// Aborts unfinished uploads whose key begins with `prefix`. MinIO does not list them by
     /// prefix.
     pub(super) async fn abort_below(&self, prefix: &str) -> Result<(), ObjectError> {
+        bounds::in_time(self, self.abort_pages(prefix)).await
+    }
+
+    async fn abort_pages(&self, prefix: &str) -> Result<(), ObjectError> {
         let (mut key_marker, mut id_marker) = (None, None);
+        let mut pages = Pages::default();
         loop {
             let request = self
                 .client
@@ -398,6 +429,8 @@ impl S3 {
                 return Ok(());
             }
             (key_marker, id_marker) = (page.next_key_marker, page.next_upload_id_marker);
+            let marker = format!("{key_marker:?} {id_marker:?}");
+            pages.end_page(self, Some(&marker))?;
         }
     }
 
@@ -452,7 +485,7 @@ impl S3 {
 
     /// Waits for a response. Suppresses the SDK's log lines about the request, and returns failures
     /// as text: `action` is the permission that it needs.
-    async fn call<T, E: ProvideErrorMetadata>(
+    async fn call<T, E: ProvideErrorMetadata + Error + 'static>(
         &self,
         action: &'static str,
         path: &str,
@@ -470,11 +503,27 @@ impl fmt::Display for S3 {
     }
 }
 
-/// One client for http and https; TLS by rustls on ring, with the system's root certificates.
-fn http_client() -> SharedHttpClient {
-    aws_smithy_http_client::Builder::new()
-        .tls_provider(Provider::Rustls(CryptoMode::Ring))
-        .build_https()
+/// One client for http and https; TLS by rustls on ring, with the system's root certificates. A
+/// proxy serves https only, so the address of the machine's own credentials is reached directly.
+fn http_client(proxy: Option<Proxy>) -> Result<SharedHttpClient, ObjectError> {
+    let proxy = match proxy {
+        Some(Proxy { url, except }) => {
+            ProxyConfig::https(url).map_err(|_| super::proxy::invalid())?.no_proxy(except)
+        }
+        None => ProxyConfig::disabled(),
+    };
+    let builder = aws_smithy_http_client::Builder::new();
+    Ok(builder.build_with_connector_fn(move |settings, components| {
+        let mut connector = Connector::builder().proxy_config(proxy.clone());
+        connector.set_connector_settings(settings.cloned());
+        connector.set_sleep_impl(components.and_then(RuntimeComponents::sleep_impl));
+        connector.tls_provider(Provider::Rustls(CryptoMode::Ring)).build()
+    }))
+}
+
+/// The SDK appends the bucket to the path of an endpoint.
+fn with_slash(endpoint: &str) -> String {
+    format!("{}/", endpoint.trim_end_matches('/'))
 }
 
 /// Proxies drop headers with underscores, so they are sent as hyphens, which no name contains.

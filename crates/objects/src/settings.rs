@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -228,7 +229,7 @@ impl Location {
 
     fn s3(url: &Url) -> Result<Self, ObjectError> {
         let mut settings =
-            S3Settings { bucket: host(url), prefix: prefix(url), ..S3Settings::default() };
+            S3Settings { bucket: host(url), prefix: prefix(url)?, ..S3Settings::default() };
         for (name, value) in pairs(url) {
             match name.as_str() {
                 "endpoint" => settings.endpoint = Some(value),
@@ -252,8 +253,11 @@ impl Location {
     }
 
     fn azure(url: &Url) -> Result<Self, ObjectError> {
-        let mut settings =
-            AzureSettings { container: host(url), prefix: prefix(url), ..AzureSettings::default() };
+        let mut settings = AzureSettings {
+            container: host(url),
+            prefix: prefix(url)?,
+            ..AzureSettings::default()
+        };
         for (name, value) in pairs(url) {
             match name.as_str() {
                 "account" => settings.account = value,
@@ -277,8 +281,11 @@ fn host(url: &Url) -> String {
     url.host_str().unwrap_or_default().to_owned()
 }
 
-fn prefix(url: &Url) -> String {
-    url.path().trim_matches('/').to_owned()
+/// The folder, with its percent-encoding decoded.
+fn prefix(url: &Url) -> Result<String, ObjectError> {
+    let path = percent_decode_str(url.path()).decode_utf8();
+    let path = path.map_err(|_| ObjectError::Settings("the folder must be UTF-8".into()))?;
+    Ok(path.trim_matches('/').to_owned())
 }
 
 /// The query's pairs. A plus stays a plus: keys are base64, and users do not encode it as `%2B`.
@@ -342,6 +349,26 @@ mod tests {
                 ..AzureSettings::default()
             })
         );
+    }
+
+    #[test]
+    fn folders_are_decoded() {
+        for (folder, expected) in [
+            ("my%20exports/a", "my exports/a"),
+            ("my exports", "my exports"),
+            // The folder of earlier releases for `my%20exports`.
+            ("my%2520exports", "my%20exports"),
+            ("%C3%BC", "ü"),
+        ] {
+            let s3 = Location::parse(&format!("s3://b/{folder}")).unwrap();
+            let azure = Location::parse(&format!("azure://c/{folder}?account=a")).unwrap();
+            let prefixes = match (s3, azure) {
+                (Location::S3(s3), Location::Azure(azure)) => [s3.prefix, azure.prefix],
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(prefixes, [expected, expected], "{folder}");
+        }
+        assert!(refused("s3://b/%FF").contains("UTF-8"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::ops::Deref;
 
+use super::proxy::Proxy;
 use super::{AzureSettings, Files, ObjectError, Sizes};
 
 /// A container, which this program cannot reach.
@@ -10,7 +11,7 @@ use super::{AzureSettings, Files, ObjectError, Sizes};
 pub enum Azure {}
 
 impl Azure {
-    pub(super) fn open(_: &AzureSettings, _: Sizes) -> Result<Self, ObjectError> {
+    pub(super) fn open(_: &AzureSettings, _: Sizes, _: Option<Proxy>) -> Result<Self, ObjectError> {
         Err(ObjectError::Settings(
             "this program was built without Azure; `cargo build --locked` includes it".into(),
         ))

@@ -5,6 +5,7 @@ use std::ops::Deref;
 
 use bytes::Bytes;
 
+use super::proxy::Proxy;
 use super::{Files, ObjectError, S3Settings, Sizes};
 
 /// A bucket, which this program cannot reach.
@@ -12,7 +13,11 @@ use super::{Files, ObjectError, S3Settings, Sizes};
 pub enum S3 {}
 
 impl S3 {
-    pub(super) async fn open(_: &S3Settings, _: Sizes) -> Result<Self, ObjectError> {
+    pub(super) async fn open(
+        _: &S3Settings,
+        _: Sizes,
+        _: Option<Proxy>,
+    ) -> Result<Self, ObjectError> {
         Err(ObjectError::Settings(
             "this program was built without S3; `cargo build --locked` includes it".into(),
         ))

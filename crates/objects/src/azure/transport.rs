@@ -8,14 +8,19 @@ use std::time::Duration;
 use azure_core::error::ErrorKind;
 use azure_core::headers::{HeaderName, HeaderValue, Headers};
 use azure_core::{Body, HttpClient, Request, Response, StatusCode};
-use futures::TryStreamExt as _;
+use bytes::{Bytes, BytesMut};
+use futures::{Stream, TryStreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
+use tokio::time::timeout;
 
 use crate::ObjectError;
+use crate::bounds::{TOO_LONG, max_bytes};
 use crate::failure::{clock_skew, innermost};
+use crate::proxy::Proxy;
 
 const CONNECT: Duration = Duration::from_secs(5);
-/// Idle time without a received byte: long enough to send a part of 8 MiB at 70 KB/s.
+/// Idle time without a received byte of an object, and the time limit of one attempt of any other
+/// request: long enough to send a part of 8 MiB at 70 KB/s.
 const READ_IDLE: Duration = Duration::from_secs(120);
 
 /// The difference between this machine's clock and the service's, from the latest rejection.
@@ -33,6 +38,15 @@ impl ServiceClock {
 #[error("{0}")]
 struct Unreached(String);
 
+/// A response that is longer than its limit.
+#[derive(Debug, thiserror::Error)]
+#[error("{TOO_LONG}")]
+struct TooLong;
+
+pub(super) fn is_too_long(error: &azure_core::Error) -> bool {
+    kit::errors::causes(error).any(|cause| cause.is::<TooLong>())
+}
+
 #[derive(Debug)]
 pub(super) struct Transport {
     client: reqwest::Client,
@@ -40,8 +54,14 @@ pub(super) struct Transport {
 }
 
 impl Transport {
-    pub fn new(clock: Arc<ServiceClock>) -> Result<Self, ObjectError> {
-        let client = reqwest::Client::builder()
+    pub fn new(clock: Arc<ServiceClock>, proxy: Option<Proxy>) -> Result<Self, ObjectError> {
+        let mut builder = reqwest::Client::builder().no_proxy();
+        if let Some(Proxy { url, except }) = proxy {
+            let except = reqwest::NoProxy::from_string(&except);
+            let proxy = reqwest::Proxy::https(url).map_err(|_| crate::proxy::invalid())?;
+            builder = builder.proxy(proxy.no_proxy(except));
+        }
+        let client = builder
             .connect_timeout(CONNECT)
             .read_timeout(READ_IDLE)
             .redirect(reqwest::redirect::Policy::none())
@@ -53,6 +73,15 @@ impl Transport {
     }
 
     async fn execute(&self, request: &Request) -> azure_core::Result<Response> {
+        let timed_out = |_| {
+            let error = format!("no response within {} seconds", READ_IDLE.as_secs());
+            azure_core::Error::new(ErrorKind::Io, Unreached(error))
+        };
+        timeout(READ_IDLE, self.execute_once(request)).await.map_err(timed_out)?
+    }
+
+    /// A response with its whole body, or with the stream of an object.
+    async fn execute_once(&self, request: &Request) -> azure_core::Result<Response> {
         let method = reqwest::Method::from_bytes(request.method().as_ref().as_bytes());
         let method = method.map_err(|error| azure_core::Error::new(ErrorKind::Other, error))?;
         let mut sent = self.client.request(method, request.url().clone());
@@ -73,7 +102,13 @@ impl Transport {
             }
         }
         self.note_clock(&answer);
+        let is_success = answer.status().is_success();
         let body = answer.bytes_stream().map_err(unreached);
+        if is_success && reads_object(request) {
+            return Ok(Response::new(status, headers, Box::pin(body)));
+        }
+        let bytes = read_whole(body, max_bytes(is_success)).await?;
+        let body = stream::once(std::future::ready(Ok(bytes)));
         Ok(Response::new(status, headers, Box::pin(body)))
     }
 
@@ -83,6 +118,27 @@ impl Transport {
             self.clock.0.store(skew.as_secs(), Ordering::Relaxed);
         }
     }
+}
+
+/// Only a list also uses GET; its query has a `comp`.
+fn reads_object(request: &Request) -> bool {
+    let is_get = request.method().as_ref() == "GET";
+    is_get && !request.url().query_pairs().any(|(name, _)| name == "comp")
+}
+
+async fn read_whole(
+    body: impl Stream<Item = azure_core::Result<Bytes>>,
+    max_bytes: usize,
+) -> azure_core::Result<Bytes> {
+    let mut body = std::pin::pin!(body);
+    let mut read = BytesMut::new();
+    while let Some(bytes) = body.try_next().await? {
+        if read.len() + bytes.len() > max_bytes {
+            return Err(azure_core::Error::new(ErrorKind::DataConversion, TooLong));
+        }
+        read.extend_from_slice(&bytes);
+    }
+    Ok(read.freeze())
 }
 
 fn unreached(error: reqwest::Error) -> azure_core::Error {

@@ -1,12 +1,16 @@
 //! Describes failures of the SDK and rejections of the store.
 
+use std::error::Error;
+
 use aws_credential_types::provider::error::CredentialsError;
 use aws_runtime::retries::classifiers::{THROTTLING_ERRORS, TRANSIENT_ERRORS};
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use jiff::Timestamp;
 
+use super::limited::is_too_long;
 use super::{Response, S3};
 use crate::ObjectError;
+use crate::bounds::TOO_LONG;
 use crate::failure::{
     Failure, SKEW_ALLOWED, clock_skew, clock_skew_error, innermost, is_transient,
 };
@@ -15,7 +19,7 @@ use crate::failure::{
 const NEEDS_BUCKET_ONLY: [&str; 3] = ["PutObject", "ListBucket", "ListBucketMultipartUploads"];
 
 impl S3 {
-    pub(super) fn failure<E: ProvideErrorMetadata>(
+    pub(super) fn failure<E: ProvideErrorMetadata + Error + 'static>(
         &self,
         action: &str,
         path: &str,
@@ -33,10 +37,12 @@ impl S3 {
             }
             SdkError::ResponseError(context) => {
                 let status = context.raw().status().as_u16();
-                Failure {
-                    status: Some(status),
-                    error: self.refusal(action, path, "", context.raw()),
-                }
+                let error = if is_too_long(error) {
+                    ObjectError::Refused(format!("{self}: {TOO_LONG}"))
+                } else {
+                    self.refusal(action, path, "", context.raw())
+                };
+                Failure { status: Some(status), error }
             }
             SdkError::TimeoutError(_) => Failure::without_response(ObjectError::Unavailable(
                 format!("{self}: {action} timed out"),
@@ -254,7 +260,7 @@ mod tests {
             sse_kms_key_id: Some("alias/exports".into()),
             ..S3Settings::default()
         };
-        S3::open(&settings, Sizes { part: 1, copy: 1, page: 1 }).await.unwrap()
+        S3::open(&settings, Sizes { part: 1, copy: 1, page: 1 }, None).await.unwrap()
     }
 
     #[tokio::test]
