@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::audience::{CONTROL_GROUP, SEGMENT};
 use super::create::{Accepted, NO_GROUP};
 use super::request::{
-    ExportOptions, ExportRequest, RequestedUsers, SegmentExportRequest, check_address,
+    ExportOptions, ExportRequest, RequestedUsers, SegmentExportRequest, check_address, too_costly,
     unknown_segment,
 };
 use super::{
@@ -109,6 +109,7 @@ fn describe_segment_request() -> Operation {
         }),
     )
     .refuses(&unknown_segment(), "The segment does not exist")
+    .refuses(&too_costly(), "The regular expressions take too long for a dry run")
 }
 
 /// `POST /users/export/global_control_group`.
@@ -132,7 +133,10 @@ async fn request_segment(
     body: JsonText,
 ) -> Result<Response, ApiError> {
     let fields = read_fields(&app, &caller, &body)?;
-    let request = ExportOptions::read_with_users(&fields, caller.workspace.id, check_address(&app));
+    let (workspace, check) = (caller.workspace.id, check_address(&app));
+    // Compiles regular expressions.
+    let read = || ExportOptions::read_with_users(&fields, workspace, check);
+    let request = app.cores.compute_here(read);
     respond(&app, caller, key, &body, &fields, request).await
 }
 

@@ -182,7 +182,7 @@ pub async fn run(
     let (workspace, audience, segment_id) = create::resolve(&mut tx, workspace, users).await?;
     let storage = destination::storage(&mut tx, &workspace, options.destination.as_deref()).await?;
     let (kind, location) = describe(app, &mut tx, storage).await?;
-    let scope = plan::scope(&mut tx, workspace.id, &audience, segment_id).await;
+    let scope = plan::scope(&app.cores, &mut tx, workspace.id, &audience, segment_id).await;
     let scope = scope.map_err(api_error)?;
     let test = TestWrite::start(app, storage, test_slot);
     let request = Request { workspace, audience, segment_id, storage, options };
@@ -393,6 +393,7 @@ impl Request {
 fn api_error(error: ExportError) -> ApiError {
     match error {
         ExportError::Store(error) => error.into(),
+        ExportError::Costly(error) => error.into(),
         error if error.can_retry() => ApiError::Unavailable(error.to_string()),
         error => ApiError::Internal(error.to_string()),
     }

@@ -5,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 use super::Failure;
 use super::failure::Cause;
 use gateway::workspaces::StorageError;
+use kit::pattern::TooCostly;
 use kit::retry::Retry;
 use log::PayloadError;
 use objects::ObjectError;
@@ -33,6 +34,9 @@ pub enum ExportError {
     /// Where exports without own storage are built.
     #[error("{0}")]
     Objects(ObjectError),
+    /// The conditions take too long to check.
+    #[error(transparent)]
+    Costly(#[from] TooCostly),
     /// A retry cannot help.
     #[error("{}", .0.detail)]
     Permanent(Failure),
@@ -63,7 +67,7 @@ impl Retry for ExportError {
             Self::Storage(error) => error.can_retry(),
             Self::Own(error) | Self::Objects(error) => error.can_retry(),
             Self::Stopped | Self::Transient(_) => true,
-            Self::Lost | Self::Permanent(_) => false,
+            Self::Lost | Self::Costly(_) | Self::Permanent(_) => false,
         }
     }
 
@@ -104,6 +108,7 @@ impl ExportError {
             Self::Storage(error) => Failure::storage(error),
             Self::Own(error) => Failure::objects(error, true),
             Self::Objects(error) => Failure::objects(error, false),
+            Self::Costly(error) => Failure::costly(error),
             Self::Permanent(failure) | Self::Transient(failure) => failure.clone(),
             Self::Lost | Self::Stopped | Self::Message(_) => Failure::internal(self.to_string()),
         }

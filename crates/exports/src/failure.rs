@@ -4,13 +4,14 @@ use uuid::Uuid;
 
 use super::Audience;
 use gateway::workspaces::StorageError;
+use kit::pattern::TooCostly;
 use objects::ObjectError;
 use store::StoreError;
 
 kit::named! {
     /// The cause of a failed job, in metrics.
     pub enum Cause {
-        /// More users or bytes than allowed without own storage.
+        /// More users or bytes than allowed without own storage, or too many steps.
         Limit = "limit",
         /// The segment was deleted before the plan.
         Deleted = "deleted",
@@ -76,6 +77,11 @@ impl Failure {
             ),
             detail: format!("more than {limit} files"),
         }
+    }
+
+    /// The regular expressions of the segment or the audience take too long.
+    pub(super) fn costly(error: &TooCostly) -> Self {
+        Self { cause: Cause::Limit, message: format!("{error}."), detail: error.to_string() }
     }
 
     /// The segment was deleted between the request and the plan.

@@ -10,12 +10,14 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::chunk::{self, Chunk, Pages};
+use super::error::check_stop;
 use super::members::Collector;
 use super::part_rows;
 use super::plan::Parts;
 use super::{Audience, ExportError, Failure};
 use gateway::app::App;
 use kit::compute::Cores;
+use kit::pattern::TooCostly;
 use kit::retry::Retry as _;
 use people::audience::Matcher;
 use people::users::activity::Activity;
@@ -164,9 +166,6 @@ impl Finder {
 
     /// Decides for the users of the chunk.
     fn work(&mut self, slice: i16) -> Result<(), ExportError> {
-        if self.stop.is_cancelled() {
-            return Err(ExportError::Stopped);
-        }
         let chunk = std::mem::take(&mut self.chunk);
         let cores = self.cores.clone();
         let worked = cores.compute_each(chunk.users(), |user| self.decide(&user, slice));
@@ -175,14 +174,16 @@ impl Finder {
     }
 
     fn decide(&mut self, user: &UserRow<'_>, slice: i16) -> Result<(), ExportError> {
+        check_stop(&self.stop)?;
         let service_id = user.service_id;
         match decide(&self.matcher, user, &self.addresses, self.now) {
             Ok(is_member) => self.add(Position { slice, service_id }, is_member),
-            Err(Unreadable::Newer(reason)) => {
+            Err(Undecided::Newer(reason)) => {
                 let detail = format!("the activity of {service_id} ({reason})");
                 Err(StoreError::Newer(detail).into())
             }
-            Err(Unreadable::Broken(reason)) => {
+            Err(Undecided::Costly(error)) => Err(error.into()),
+            Err(Undecided::Broken(reason)) => {
                 self.broken_count += 1;
                 if self.broken.len() < BROKEN_USERS_REPORTED {
                     self.broken.push((service_id, reason));
@@ -228,10 +229,12 @@ impl Finder {
 }
 
 /// Why it is unknown whether a user is in an audience.
-pub(super) enum Unreadable {
+pub(super) enum Undecided {
+    /// The stored data is unreadable.
     Broken(String),
     /// A newer program wrote the data.
     Newer(String),
+    Costly(TooCostly),
 }
 
 /// Whether a user is in the audience, as of `now`.
@@ -240,18 +243,18 @@ pub(super) fn decide(
     user: &UserRow<'_>,
     addresses: &AddressStates,
     now: i64,
-) -> Result<bool, Unreadable> {
+) -> Result<bool, Undecided> {
     let mut recipient = matcher
         .read(user.service_id, user.doc)
-        .map_err(|_| Unreadable::Broken("the document is not JSON".into()))?;
+        .map_err(|_| Undecided::Broken("the document is not JSON".into()))?;
     addresses.apply(&mut recipient, user.doc);
     let activity = user.activity.map(Activity::decode).transpose().map_err(|error| {
         let reason = error.to_string();
         if error.needs_newer_version() {
-            Unreadable::Newer(reason)
+            Undecided::Newer(reason)
         } else {
-            Unreadable::Broken(reason)
+            Undecided::Broken(reason)
         }
     })?;
-    Ok(matcher.holds(&recipient, activity.as_ref(), now))
+    matcher.holds(&recipient, activity.as_ref(), now).map_err(Undecided::Costly)
 }

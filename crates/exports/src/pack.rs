@@ -303,7 +303,7 @@ impl Pipeline {
         self.reserve(self.packer.held_bytes() + 2 * self.chunk.bytes())?;
         self.stored_bytes += self.chunk.bytes() as u64;
         let cores = self.cores.clone();
-        cores.compute(|| self.project())?;
+        cores.compute_slice(|| self.project())?;
         self.chunk.clear();
         if let Some(piece) = self.packer.take(PIECE_BYTES) {
             self.spill.put(piece)?;
@@ -352,7 +352,7 @@ impl Pipeline {
         }
         let Self { selection_bytes, packer, mut spill, cores, mut reserved, .. } = self;
         let (users, broken) = (self.users, self.broken);
-        let (file, finishing) = cores.compute(|| {
+        let (file, finishing) = cores.compute_slice(|| {
             let began = Instant::now();
             (packer.finish(), began.elapsed())
         });
@@ -366,7 +366,7 @@ impl Pipeline {
             return Ok(PackedPart { file, spill, sha256: None, users, broken, reserved });
         }
         reserved.shrink(selection_bytes + file.bytes.len());
-        let (sha256, hashing) = cores.compute(|| {
+        let (sha256, hashing) = cores.compute_slice(|| {
             let began = Instant::now();
             (Sha256::digest(&file.bytes).into(), began.elapsed())
         });

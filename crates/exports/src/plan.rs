@@ -17,6 +17,7 @@ use super::{Audience, ExportError, Failure, Job, Plan, PlannedSegment, rows, sta
 use gateway::app::App;
 use gateway::workspaces::{self, Segment, segments};
 use kit::clock::{from_ms, utc_date};
+use kit::compute::Cores;
 use kit::fail_point;
 use people::audience::{AudienceError, Matcher};
 use people::users::activity::WINDOW_DAYS;
@@ -112,7 +113,7 @@ async fn compute_plan(
     })?;
     let per_part = job.users_per_file.unwrap_or(app.config.exports.users_per_file);
     let Scope { segment, slices, matcher } =
-        scope(&mut tx, workspace.id, &job.audience, job.segment_id).await?;
+        scope(&app.cores, &mut tx, workspace.id, &job.audience, job.segment_id).await?;
     let members = matcher.as_ref().map(|_| claim.attempt);
     let limit = workspace.export_users_limit;
     let parts = match matcher {
@@ -161,8 +162,9 @@ pub(super) struct Scope {
     pub matcher: Option<Matcher>,
 }
 
-/// The scope of an audience now.
+/// The scope of an audience now. Compiles its regular expressions on a compute thread.
 pub(super) async fn scope(
+    cores: &Cores,
     tx: &mut Tx,
     workspace: i32,
     audience: &Audience,
@@ -190,11 +192,13 @@ pub(super) async fn scope(
     };
     let matcher = match (audience, &segment) {
         (Audience::Connected(audience), _) => {
-            Some(matcher(people::audience::Audience::read(&audience.into()))?)
+            let read = || matcher(people::audience::Audience::read(&audience.into()));
+            Some(cores.compute_here(read)?)
         }
         (_, Some(segment)) if segment.id != segments::all_users_id(workspace) => {
             let audience = (&segment.audience).into();
-            Some(matcher(people::audience::Audience::read_segment(&audience))?)
+            let read = || matcher(people::audience::Audience::read_segment(&audience));
+            Some(cores.compute_here(read)?)
         }
         _ => None,
     };

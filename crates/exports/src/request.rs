@@ -13,6 +13,7 @@ use gateway::warnings::{Warning, Warnings};
 use gateway::workspaces::Budget;
 use gateway::{ApiError, fields};
 use kit::json::ObjectText;
+use kit::pattern::TooCostly;
 use proof::fields::{CUSTOM_ATTRIBUTES, FieldSet, MAX_BYTES, MAX_NAMES, exportable};
 use runtime::outbound;
 
@@ -111,6 +112,11 @@ pub fn check_address(app: &App) -> impl Fn(&str) -> Result<String, String> {
 /// The error for a segment that the workspace does not have.
 pub fn unknown_segment() -> ApiError {
     ApiError::invalid_field("segment_id does not match a segment in this workspace")
+}
+
+/// An error for an audience whose regular expressions take too long.
+pub fn too_costly() -> ApiError {
+    TooCostly { pattern: "[01]*1[01]{2000}a".into() }.into()
 }
 
 /// Maximum number of users in a file.

@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::dry_run::{EstimatedUsers, SegmentSample, sample_users};
 use crate::ids::records::{MAX_BYTES, Records, ResponseMemory, Unreadable, too_large};
 use crate::ids::{append_users, projector};
-use crate::request::{FieldNames, RequestedUsers, Target, unknown_segment};
+use crate::request::{FieldNames, RequestedUsers, Target, too_costly, unknown_segment};
 use gateway::formats::{Limit, SuccessText, exactly_one};
 use gateway::openapi::Tag;
 use gateway::{self, Access, ApiError, Caller, JsonText, Operation, Routes, fields};
@@ -63,6 +63,7 @@ fn describe_size() -> Operation {
         .returns::<Size>(StatusCode::OK, "The number of users.")
         .with_example(json!({ "message": "success", "size": size_example() }))
         .refuses(&unknown_segment(), "The segment does not exist")
+        .refuses(&too_costly(), "The regular expressions take too long")
 }
 
 fn describe_sample() -> Operation {
@@ -88,6 +89,7 @@ fn describe_sample() -> Operation {
             "size": size_example(),
         }))
         .refuses(&unknown_segment(), "The segment does not exist")
+        .refuses(&too_costly(), "The regular expressions take too long")
         .refuses(&too_large(MAX_BYTES), "The records are too large")
 }
 
@@ -156,8 +158,10 @@ async fn size(
     body: JsonText,
 ) -> Result<Json<Size>, ApiError> {
     let workspace = caller.workspace.id;
-    let users = fields::read::<Target>(&body.object_in_place(&app)?)?.read(workspace)?;
-    drop(body);
+    let members = body.object_in_place(&app)?;
+    // Compiles regular expressions.
+    let users = app.cores.compute_here(|| fields::read::<Target>(&members)?.read(workspace))?;
+    drop((members, body));
     let SegmentSample { users: size, .. } = sample_users(&app, workspace, users, 0).await?;
     Ok(Json(Size { message: SuccessText::Success, size }))
 }
@@ -171,7 +175,7 @@ async fn sample(
     let workspace = &caller.workspace;
     let mut members = body.object_in_place(&app)?;
     record_fields::note_alias(&mut members, workspace.aliases.service_id.as_deref());
-    let (users, set, limit) = read_sample(&members, workspace.id)?;
+    let (users, set, limit) = app.cores.compute_here(|| read_sample(&members, workspace.id))?;
     // The response takes the memory of the body.
     drop((members, body));
     let SegmentSample { users: size, service_ids } =

@@ -19,6 +19,8 @@ pub enum Code {
     /// The request has an unknown field, which may be a misspelt one that selects users. A retry
     /// does not help.
     UnknownField,
+    /// The regular expressions of a segment or an audience take too long. A retry does not help.
+    AudienceTooCostly,
     /// The request is not valid in its current form; the message says why. A retry does not help.
     InvalidRequest,
     /// The key, the token or the signature is missing, unknown or revoked. A retry does not help.

@@ -12,6 +12,7 @@ use super::coding::ACCEPTED;
 use super::formats::{Error, Errors};
 use super::refusal::{ErrorResponse, Refusal};
 use crate::workspaces::StorageError;
+use kit::pattern::TooCostly;
 use kit::retry::Retry;
 use log::LogError;
 use objects::ObjectError;
@@ -208,6 +209,12 @@ impl ApiError {
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         Self::from_dependency(&error)
+    }
+}
+
+impl From<TooCostly> for ApiError {
+    fn from(error: TooCostly) -> Self {
+        Self::Field(Code::AudienceTooCostly, error.to_string())
     }
 }
 

@@ -74,7 +74,7 @@ pub use idempotency::IdempotencyKey;
 pub use memory::{reserve_slot, reserve_stream};
 pub use openapi::{Access, Operation, Routes};
 pub use query::{name_parameter, parameter, time_parameter, time_range};
-pub use request::RequestId;
+pub use request::{RequestId, client_gone};
 pub use serve::{
     BindError, HEAD_BYTES, ListenerLimits, bind, no_path, page_router, router, serve,
     serve_with_limits,

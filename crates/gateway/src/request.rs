@@ -15,6 +15,7 @@ use futures::FutureExt as _;
 use metrics::{Counter, Histogram};
 use parking_lot::RwLock;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 use uuid::Uuid;
@@ -83,6 +84,17 @@ fn ambiguity(request: &Request) -> Option<&'static str> {
     }
 }
 
+tokio::task_local! {
+    /// Cancelled when the client of the request that the task handles disconnects.
+    static CLIENT_GONE: CancellationToken;
+}
+
+/// Is cancelled when the client of the request that this task handles disconnects: long work for
+/// the response can then end.
+pub fn client_gone() -> CancellationToken {
+    CLIENT_GONE.try_with(CancellationToken::clone).unwrap_or_default()
+}
+
 /// Handles a request in its own task, so that the handler is not dropped halfway if the client
 /// disconnects: that would return a database connection to its pool inside a transaction.
 ///
@@ -124,7 +136,10 @@ async fn response(
         let response = in_path_format(is_scim, handled.run(request, next).await);
         coding::compressed(&app, accepts_gzip, response).await
     };
-    tasks.spawn(run.instrument(span)).await.unwrap_or_else(|_| {
+    // Dropped with this future if the client disconnects.
+    let gone = CancellationToken::new();
+    let _client = gone.clone().drop_guard();
+    tasks.spawn(CLIENT_GONE.scope(gone, run.instrument(span))).await.unwrap_or_else(|_| {
         ApiError::Unavailable("the process stopped before the request ended".into()).into_response()
     })
 }

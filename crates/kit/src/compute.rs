@@ -9,9 +9,9 @@ use parking_lot::{Condvar, Mutex};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// How long work on many items keeps a processor. Then the threads that wait compute first.
-const SLICE: Duration = Duration::from_millis(50);
+const SLICE: Duration = Duration::from_millis(10);
 
-/// Works on the next items for about 50 ms, so that slow audiences and templates do not keep a
+/// Works on the next items for about 10 ms, so that slow audiences and templates do not keep a
 /// processor from other threads. Ends earlier if the work breaks, and returns its value.
 pub fn work_slice<T, B>(
     items: &mut impl Iterator<Item = T>,
@@ -31,15 +31,19 @@ pub fn work_slice<T, B>(
 /// The processors, for work that would block an async thread. Cheap to clone.
 ///
 /// The work runs on threads that may block. A thread enters before it computes, and waits while as
-/// many threads as there are processors compute. Threads enter in the order of their arrival.
+/// many threads as there are processors compute. Threads enter in the order of their arrival. Slices
+/// of long work, such as an export, and short work do not wait for each other: the system shares
+/// the processors between them, so a request takes at most twice as long.
 #[derive(Clone, Debug)]
 pub struct Cores {
     count: usize,
-    shared: Arc<Shared>,
+    short: Arc<Entrance>,
+    long: Arc<Entrance>,
 }
 
+/// Where threads wait to compute.
 #[derive(Debug)]
-struct Shared {
+struct Entrance {
     threads: Mutex<Threads>,
     /// Notified when a thread leaves its processor to the one that has waited longest.
     left: Condvar,
@@ -60,38 +64,39 @@ impl Cores {
             0 => std::thread::available_parallelism().map_or(1, NonZero::get),
             set => set,
         };
-        let threads = Mutex::new(Threads { free: count, waiting: 0 });
-        Self { count, shared: Arc::new(Shared { threads, left: Condvar::new() }) }
+        let entrance = || {
+            let threads = Mutex::new(Threads { free: count, waiting: 0 });
+            Arc::new(Entrance { threads, left: Condvar::new() })
+        };
+        Self { count, short: entrance(), long: entrance() }
     }
 
-    /// How many threads may compute at the same time.
+    /// How many threads may compute short work at the same time, and how many long work.
     pub fn count(&self) -> usize {
         self.count
     }
 
     /// How many tasks run, and how many wait.
     pub fn running_and_waiting(&self) -> (usize, usize) {
-        let threads = self.shared.threads.lock();
-        (self.count - threads.free, threads.waiting)
+        let entrances = [&self.short, &self.long];
+        let threads = entrances.map(|entrance| *entrance.threads.lock());
+        threads.iter().fold((0, 0), |(running, waiting), threads| {
+            (running + self.count - threads.free, waiting + threads.waiting)
+        })
     }
 
     /// Runs `work` as soon as a processor is free. Blocks this thread, so never call it on an async
     /// one.
     pub fn compute<T>(&self, work: impl FnOnce() -> T) -> T {
-        let mut threads = self.shared.threads.lock();
-        if threads.free > 0 {
-            threads.free -= 1;
-        } else {
-            threads.waiting += 1;
-            // Once, because a `Condvar` of parking_lot wakes no thread without a reason.
-            self.shared.left.wait(&mut threads);
-        }
-        drop(threads);
-        let _entered = Entered(self);
-        work()
+        self.short.enter(work)
     }
 
-    /// [`compute`](Self::compute) for each item until the first error, in slices ([`work_slice`]).
+    /// [`compute`](Self::compute) for a slice of long work.
+    pub fn compute_slice<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.long.enter(work)
+    }
+
+    /// Computes for each item until the first error, in slices ([`work_slice`]).
     pub fn compute_each<T, E>(
         &self,
         items: impl Iterator<Item = T>,
@@ -100,7 +105,7 @@ impl Cores {
         let mut items = items.peekable();
         while items.peek().is_some() {
             let work = |item| work(item).map_or_else(ControlFlow::Break, ControlFlow::Continue);
-            if let Some(error) = self.compute(|| work_slice(&mut items, work)) {
+            if let Some(error) = self.compute_slice(|| work_slice(&mut items, work)) {
                 return Err(error);
             }
         }
@@ -117,18 +122,34 @@ impl Cores {
     }
 }
 
+impl Entrance {
+    fn enter<T>(&self, work: impl FnOnce() -> T) -> T {
+        let mut threads = self.threads.lock();
+        if threads.free > 0 {
+            threads.free -= 1;
+        } else {
+            threads.waiting += 1;
+            // Once, because a `Condvar` of parking_lot wakes no thread without a reason.
+            self.left.wait(&mut threads);
+        }
+        drop(threads);
+        let _entered = Entered(self);
+        work()
+    }
+}
+
 /// Leaves when dropped, even if the work panics.
-struct Entered<'a>(&'a Cores);
+struct Entered<'a>(&'a Entrance);
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        let mut threads = self.0.shared.threads.lock();
+        let mut threads = self.0.threads.lock();
         if threads.waiting == 0 {
             threads.free += 1;
         } else {
             // The processor is never free in between, so that no other thread can take it.
             threads.waiting -= 1;
-            self.0.shared.left.notify_one();
+            self.0.left.notify_one();
         }
     }
 }
@@ -190,6 +211,16 @@ mod tests {
     }
 
     #[test]
+    fn short_work_does_not_wait_for_long_work() {
+        let cores = Cores::new(1);
+        let inside = cores.compute_slice(|| {
+            std::thread::scope(|scope| scope.spawn(|| cores.compute(|| 7)).join())
+        });
+        assert_eq!(inside.unwrap(), 7);
+        assert_eq!(cores.running_and_waiting(), (0, 0));
+    }
+
+    #[test]
     fn work_on_many_items_lets_waiting_threads_compute() {
         let (cores, order) = (Cores::new(1), Mutex::new(Vec::new()));
         let items = ["first", "last"].into_iter();
@@ -197,7 +228,7 @@ mod tests {
             let worked = cores.compute_each(items, |item| {
                 order.lock().push(item);
                 if item == "first" {
-                    scope.spawn(|| cores.compute(|| order.lock().push("waiting")));
+                    scope.spawn(|| cores.compute_slice(|| order.lock().push("waiting")));
                     while cores.running_and_waiting().1 == 0 {
                         std::thread::yield_now();
                     }

@@ -14,6 +14,7 @@
 //! | [`money`] | amounts as millionths, and currencies |
 //! | [`names`] | enums whose values have names |
 //! | [`panics`] | the text of a caught panic |
+//! | [`pattern`] | regular expressions of customers, with a budget of steps |
 //! | [`phone`] | phone numbers, as people write them |
 //! | [`private`] | files and folders that only their owner can read |
 //! | [`retry`] | whether a retry can help, and the pauses between attempts |
@@ -40,6 +41,7 @@ pub mod log_limit;
 pub mod money;
 pub mod names;
 pub mod panics;
+pub mod pattern;
 pub mod phone;
 pub mod private;
 pub mod retry;

@@ -70,7 +70,7 @@ impl App {
         let computing = spawn_blocking(move || {
             // Kept also if nobody waits for the result any more.
             let _turn = turn;
-            cores.compute(work)
+            cores.compute_slice(work)
         });
         computing.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
     }

@@ -337,6 +337,7 @@ pub async fn explain(
 pub fn api_error(error: DispatchError) -> ApiError {
     match error {
         DispatchError::Store(error) => error.into(),
+        DispatchError::Costly(error) => error.into(),
         error if error.can_retry() => ApiError::Unavailable(error.to_string()),
         error => ApiError::Internal(error.to_string()),
     }

@@ -1,12 +1,14 @@
 //! The size of a segment, and a sample of its users.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::{GOLD, World, gold};
-use crate::support::fleet::Backend;
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::{Api, WorkspaceFile, eventually};
 
 const SIZE: &str = "/segments/size";
 const SAMPLE: &str = "/segments/sample";
@@ -79,4 +81,108 @@ async fn segments_are_counted_and_sampled_on_sqlite() {
 #[tokio::test(flavor = "multi_thread")]
 async fn segments_are_counted_and_sampled_on_postgres() {
     segments_are_counted_and_sampled(Backend::Fleet(1)).await;
+}
+
+/// An installation whose users have a text of 16 KiB of zeros and ones.
+async fn with_long_texts(backend: Backend, users: usize) -> (Fleet, Api) {
+    let fleet = Fleet::start(backend, &[]).await;
+    let file = WorkspaceFile::new("acme").with_percent(None).unlimited().permitted(&[
+        "segments.size",
+        "segments.sample",
+        "users.export.segment",
+        "users.track",
+        "messages.send",
+        "messages.dispatches.get",
+    ]);
+    let api = fleet.apply(&[file]).await.remove(0);
+    let mut state = 1_u64;
+    let mut bit = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        if state >> 40 & 1 == 1 { '1' } else { '0' }
+    };
+    let mut user = |n: usize| {
+        let bits: String = (0..16 << 10).map(|_| bit()).collect();
+        json!({ "external_id": format!("u{n}"), "custom_attributes": { "bits": bits } }).to_string()
+    };
+    fleet.import("acme", &(0..users).map(&mut user).collect::<Vec<_>>()).await;
+    (fleet, api)
+}
+
+/// Users whose bits match any of these patterns.
+fn matching(patterns: impl Iterator<Item = String>) -> Value {
+    let pattern = |pattern| {
+        json!({ "custom_attribute": {
+            "custom_attribute_name": "bits", "comparison": "matches_regex", "value": pattern } })
+    };
+    json!({ "OR": patterns.map(pattern).collect::<Vec<_>>() })
+}
+
+async fn patterns_with_many_states_are_refused_with_their_reason(backend: Backend) {
+    let (fleet, api) = with_long_texts(backend, 40).await;
+    let audience = matching((2_000..2_025).map(|n| format!("[01]*1[01]{{{n}}}a")));
+    let told = "The regular expression \"[01]*1[01]{2000}a\" takes too long";
+    let export = json!({
+        "audience": audience, "fields_to_export": ["external_id"], "dry_run": true,
+    });
+    let of_audience = json!({ "audience": audience });
+    for (path, body) in
+        [(SIZE, &of_audience), (SAMPLE, &of_audience), ("/users/export/segment", &export)]
+    {
+        let refused = api.post(path, body).await;
+        refused.refuses(400, told);
+        assert_eq!(refused.body["code"], "audience-too-costly", "{path}");
+    }
+    let export = json!({ "audience": audience, "fields_to_export": ["external_id"] });
+    let accepted = api.post("/users/export/segment", &export).await;
+    let prefix = accepted.body["object_prefix"].as_str().expect("a prefix").to_owned();
+    let failed = api.failed(&prefix).await;
+    assert!(failed.starts_with(told), "{failed}");
+    let message = json!({ "url": "http://127.0.0.1:1/", "request_method": "POST", "body": "x" });
+    let send =
+        json!({ "broadcast": true, "audience": audience, "messages": { "webhook": message } });
+    let sent = api.post("/messages/send", &send).await;
+    assert_eq!(sent.status, 201, "{sent:?}");
+    let dispatch = sent.body["dispatch_id"].as_str().expect("a dispatch_id").to_owned();
+    let path = format!("/messages/dispatches/{dispatch}");
+    eventually("the send has failed", || async { api.get(&path).await.body["state"] == "failed" })
+        .await;
+    let shown = fleet.run(&["dispatches", "show", &dispatch]).await;
+    assert!(shown.contains("takes too long on the texts of users"), "{shown}");
+    // Other patterns and tracking work as before.
+    let audience = matching(["^[01]+$".to_owned(), "(?i)\\w{3}@\\w+".to_owned()].into_iter());
+    let counted = api.post(SIZE, &json!({ "audience": audience })).await;
+    assert_eq!(counted.body["size"]["estimated"], 40, "{counted:?}");
+    let track = json!({ "attributes": [{ "external_id": "u0", "tier": "gold" }] });
+    assert_eq!(api.post("/users/track", &track).await.status, 201);
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn patterns_with_many_states_are_refused_with_their_reason_on_sqlite() {
+    patterns_with_many_states_are_refused_with_their_reason(Backend::Embedded).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn patterns_with_many_states_are_refused_with_their_reason_on_postgres() {
+    patterns_with_many_states_are_refused_with_their_reason(Backend::Fleet(1)).await;
+}
+
+/// The request would end with 400, after seconds.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_estimate_ends_when_its_client_disconnects() {
+    let (fleet, api) = with_long_texts(Backend::Embedded, 600).await;
+    let audience = matching(["[01]*1[01]{500}a".to_owned()].into_iter());
+    let body = json!({ "audience": audience });
+    let response = tokio::time::timeout(Duration::from_millis(500), api.post(SIZE, &body)).await;
+    assert!(response.is_err(), "it takes longer: {response:?}");
+    let answered = async || {
+        let metrics = fleet.metrics("standalone").await;
+        let is_size =
+            |line: &&str| line.starts_with("longshore_http_requests_total") && line.contains(SIZE);
+        metrics.lines().find(is_size).map(str::to_owned)
+    };
+    eventually("the request has ended", async || answered().await.is_some()).await;
+    let counted = answered().await.expect("a line");
+    assert!(counted.contains("status=\"503\""), "{counted}");
+    fleet.close().await;
 }

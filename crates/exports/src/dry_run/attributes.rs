@@ -42,7 +42,7 @@ async fn glance(
     let Ok((_, audience, segment_id)) = create::resolve(&mut tx, workspace, users).await else {
         return Ok(None);
     };
-    let scope = plan::scope(&mut tx, workspace, &audience, segment_id).await?;
+    let scope = plan::scope(&app.cores, &mut tx, workspace, &audience, segment_id).await?;
     let spec = SampleSpec {
         workspace,
         slices: scope.slices,

@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::archive::{Packer, Shape};
 use crate::chunk::{self, Chunk, Pages};
-use crate::matching::{Unreadable, decide};
+use crate::error::check_stop;
+use crate::matching::{Undecided, decide};
 use crate::project::{Broken, Projector};
 use crate::warnings;
 use crate::{ExportError, Failure};
@@ -24,8 +26,9 @@ use people::users::suppressions::AddressStates;
 use runtime::fairness::Reservation;
 use store::{StoreError, Tx};
 
-/// If the time of a sample is over, it still gets some users.
+/// If the time of a sample is over, it still gets some users, but not for much longer.
 const MIN_SAMPLE: i64 = 500;
+const MAX_OVERTIME: Duration = Duration::from_secs(4);
 
 /// Users that are read to estimate how many are in an audience.
 const MATCHED_USERS: i64 = 20_000;
@@ -111,7 +114,8 @@ pub(super) struct Lines {
     pub empty_file: i64,
 }
 
-/// Reads a sample in the snapshot of `tx`. Holds `slot` to the end, even if nobody waits for it.
+/// Reads a sample in the snapshot of `tx`. Holds `slot` to the end. Stops if the client of the
+/// request that this task handles disconnects.
 pub(super) async fn take(
     cores: &Cores,
     spec: SampleSpec,
@@ -120,9 +124,10 @@ pub(super) async fn take(
 ) -> Result<Sample, ExportError> {
     let cores = cores.clone();
     let (runtime, span) = (Handle::current(), tracing::Span::current());
+    let stop = gateway::client_gone();
     let work = move || {
         let _slot = slot;
-        span.in_scope(|| runtime.block_on(async { Sampler::new(cores, spec)?.run(tx).await }))
+        span.in_scope(|| runtime.block_on(async { Sampler::new(cores, spec, stop)?.run(tx).await }))
     };
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|panic| {
         let detail = format!("the thread of a dry run panicked: {panic}");
@@ -142,6 +147,10 @@ struct Sampler {
     /// The attributes that were not seen yet, each as in a profile.
     unseen: Vec<(String, String)>,
     effort: Effort,
+    /// When reading ends.
+    deadline: Instant,
+    stop: CancellationToken,
+    read: i64,
     chunk: Chunk,
     /// Of the users of the chunk, if the audience depends on them.
     addresses: AddressStates,
@@ -151,7 +160,7 @@ struct Sampler {
 }
 
 impl Sampler {
-    fn new(cores: Cores, spec: SampleSpec) -> Result<Self, ExportError> {
+    fn new(cores: Cores, spec: SampleSpec, stop: CancellationToken) -> Result<Self, ExportError> {
         let SampleSpec { workspace, slices, matcher, projector, now, attributes, .. } = spec;
         let writer = projector.map(|projector| {
             // As long as the names of a real export.
@@ -172,6 +181,9 @@ impl Sampler {
             unseen: warnings::as_in_documents(attributes),
             kept: Reservoir { limit: spec.kept, ..Reservoir::default() },
             effort: spec.effort,
+            deadline: spec.effort.deadline(),
+            stop,
+            read: 0,
             chunk: Chunk::default(),
             addresses: AddressStates::default(),
             stretch: Stretch::default(),
@@ -207,10 +219,9 @@ impl Sampler {
         let slices = counts.slices.len().max(1) as i64;
         let per_slice =
             |limit: i64| if counts.users <= limit { i64::MAX } else { limit / slices + 1 };
-        let deadline = self.effort.deadline();
-        let mut read = 0;
+        self.deadline = self.effort.deadline();
         for (index, &(slice, count)) in counts.slices.iter().enumerate() {
-            if read >= MIN_SAMPLE && Instant::now() > deadline {
+            if self.is_over() {
                 break;
             }
             let users = count.min(per_slice(limit));
@@ -223,7 +234,6 @@ impl Sampler {
             for (skipped, users) in pieces(index, count, users) {
                 self.read_piece(tx, slice, skipped, users).await?;
             }
-            read += self.stretch.read;
             self.sample.stretches.push(std::mem::take(&mut self.stretch));
         }
         Ok(())
@@ -259,6 +269,13 @@ impl Sampler {
         self.work()
     }
 
+    /// Whether the time is over. Then the users that were read already are ignored.
+    fn is_over(&self) -> bool {
+        let overtime = Instant::now().saturating_duration_since(self.deadline);
+        let allowed = if self.read >= MIN_SAMPLE { Duration::ZERO } else { MAX_OVERTIME };
+        overtime > allowed
+    }
+
     fn take(&mut self, user: &UserRow<'_>) -> Result<(), ExportError> {
         self.chunk.push(user);
         if self.chunk.bytes() >= chunk::BYTES { self.work() } else { Ok(()) }
@@ -273,6 +290,11 @@ impl Sampler {
     }
 
     fn add(&mut self, user: &UserRow<'_>) -> Result<(), ExportError> {
+        check_stop(&self.stop)?;
+        if self.is_over() {
+            return Ok(());
+        }
+        self.read += 1;
         self.stretch.read += 1;
         let newer = |reason: &str| {
             StoreError::Newer(format!("the activity of {} ({reason})", user.service_id))
@@ -283,8 +305,9 @@ impl Sampler {
         };
         let is_member = match is_member {
             Ok(is_member) => is_member,
-            Err(Unreadable::Newer(reason)) => return Err(newer(&reason).into()),
-            Err(Unreadable::Broken(_)) => {
+            Err(Undecided::Costly(error)) => return Err(error.into()),
+            Err(Undecided::Newer(reason)) => return Err(newer(&reason).into()),
+            Err(Undecided::Broken(_)) => {
                 self.sample.broken += 1;
                 false
             }

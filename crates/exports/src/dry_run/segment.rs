@@ -62,7 +62,7 @@ async fn sample(
     let turn = app.dry_runs.estimates.wait(workspace).await?;
     let mut tx = app.request_queue.snapshot().await?;
     let (_, audience, segment_id) = create::resolve(&mut tx, workspace, users).await?;
-    let scope = plan::scope(&mut tx, workspace, &audience, segment_id).await;
+    let scope = plan::scope(&app.cores, &mut tx, workspace, &audience, segment_id).await;
     let scope = scope.map_err(api_error)?;
     let has_condition = scope.matcher.is_some();
     let now = from_ms(app.database_now(&mut tx).await?);

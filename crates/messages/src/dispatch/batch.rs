@@ -27,6 +27,7 @@ use crate::order::{Named, PastRecipients, Wave};
 use gateway::workspaces::Channel;
 use kit::compute::work_slice;
 use kit::fail_point;
+use kit::pattern::TooCostly;
 use people::users::Recipient;
 use people::users::activity::Activity;
 use people::users::recipient::CustomAttributes;
@@ -160,7 +161,7 @@ impl PartReader {
             read += page.walked;
             left_out.unknown += page.unknown;
             of_other_waves += page.of_other_waves;
-            let choice = self.choose(page, now).await;
+            let choice = self.choose(page, now).await?;
             chosen.extend(choice.chosen);
             left_out += choice.left_out;
             of_other_waves += choice.of_other_waves;
@@ -298,22 +299,22 @@ impl PartReader {
     }
 
     /// The matching users of a page who may get messages, and how many are excluded.
-    async fn choose(&self, page: Page, now: i64) -> Choice {
+    async fn choose(&self, page: Page, now: i64) -> Result<Choice, TooCostly> {
         let mut users = page.users.into_iter();
         let (activity, addresses) = (page.activity, page.addresses);
         let mut choice = Choice { activity, addresses, ..Choice::default() };
         while !users.as_slice().is_empty() {
             let (job, wave) = (self.job.clone(), self.part.wave);
             let computing = self.app.compute(self.job.order.workspace_id, move || {
-                work_slice(&mut users, |user| {
-                    choice.choose(&job, wave.as_ref(), user, now);
-                    ControlFlow::<()>::Continue(())
+                let failed = work_slice(&mut users, |user| {
+                    let chosen = choice.choose(&job, wave.as_ref(), user, now);
+                    chosen.map_or_else(ControlFlow::Break, ControlFlow::Continue)
                 });
-                (users, choice)
+                failed.map_or(Ok((users, choice)), Err)
             });
-            (users, choice) = computing.await;
+            (users, choice) = computing.await?;
         }
-        choice
+        Ok(choice)
     }
 
     /// Stores messages and advances the part, in one transaction.
@@ -450,7 +451,13 @@ struct Choice {
 }
 
 impl Choice {
-    fn choose(&mut self, job: &Job, wave: Option<&Wave>, user: LoadedUser, now: i64) {
+    fn choose(
+        &mut self,
+        job: &Job,
+        wave: Option<&Wave>,
+        user: LoadedUser,
+        now: i64,
+    ) -> Result<(), TooCostly> {
         let LoadedUser { service_id, doc, named } = user;
         let activity = self.activity.get(&service_id).map(Vec::as_slice);
         let addresses = &self.addresses;
@@ -459,12 +466,13 @@ impl Choice {
             Ok(recipient) => recipient,
             Err(NoRecipient::Excluded(Exclusion::OtherWave)) => {
                 self.of_other_waves += 1;
-                return;
+                return Ok(());
             }
             Err(NoRecipient::Excluded(exclusion)) => {
                 self.left_out.add(exclusion);
-                return;
+                return Ok(());
             }
+            Err(NoRecipient::Costly(error)) => return Err(error),
             Err(NoRecipient::Unreadable(why)) => {
                 // It is unknown whether the user is in the audience, so each message gets the
                 // reason.
@@ -474,7 +482,7 @@ impl Choice {
                 let recipient = Recipient { service_id, profile, custom, stopped: None };
                 let user = User { recipient, named, messages: Vec::new() };
                 self.chosen.push(Chosen { user, ended: ended.collect() });
-                return;
+                return Ok(());
             }
         };
         let (mut messages, mut ended) = (Vec::new(), Vec::new());
@@ -492,6 +500,7 @@ impl Choice {
         if !messages.is_empty() || !ended.is_empty() {
             self.chosen.push(Chosen { user: User { recipient, named, messages }, ended });
         }
+        Ok(())
     }
 }
 

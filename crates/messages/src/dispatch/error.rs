@@ -1,5 +1,6 @@
 //! Why work on a dispatch failed.
 
+use kit::pattern::TooCostly;
 use kit::retry::Retry;
 use store::StoreError;
 use store::claims::ClaimError;
@@ -20,6 +21,9 @@ pub enum DispatchError {
     /// The dispatch can never be sent.
     #[error("{0}")]
     Permanent(String),
+    /// The conditions take too long to check.
+    #[error(transparent)]
+    Costly(#[from] TooCostly),
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Messages were sent, and their outcomes are not stored.
@@ -41,7 +45,7 @@ impl Retry for DispatchError {
         match self {
             Self::Store(error) | Self::Unsettled(error) => error.can_retry(),
             Self::Stopped | Self::TurnOver => true,
-            Self::Lost | Self::Ended | Self::Permanent(_) => false,
+            Self::Lost | Self::Ended | Self::Permanent(_) | Self::Costly(_) => false,
         }
     }
 

@@ -155,6 +155,8 @@ pub async fn explain(
         Err(NoRecipient::Excluded(exclusion)) => {
             (read_user(user, &stored.doc, &addresses).ok(), by_exclusion(exclusion))
         }
+        // The dispatch fails because of it.
+        Err(NoRecipient::Costly(_)) => (read_user(user, &stored.doc, &addresses).ok(), None),
         checked => (checked.ok(), None),
     };
     let Some(recipient) = recipient else {
@@ -210,7 +212,10 @@ pub async fn explain_unsent(
         let slices = group.map(|group| group.slices).unwrap_or_default();
         let tree = campaign.and_then(Campaign::audience);
         let audiences: Vec<Matcher> = tree
-            .map(|tree| job::matcher(Audience::read(&(&tree).into()), "audience"))
+            .map(|tree| {
+                let read = || job::matcher(Audience::read(&(&tree).into()), "audience");
+                app.cores.compute_here(read)
+            })
             .transpose()?
             .into_iter()
             .collect();
@@ -256,6 +261,7 @@ async fn exclusion(
         Ok(()) => None,
         Err(NoRecipient::Excluded(exclusion)) => by_exclusion(exclusion),
         Err(NoRecipient::Unreadable(_)) => Some(WhyNot::Unreadable),
+        Err(NoRecipient::Costly(error)) => return Err(error.into()),
     })
 }
 

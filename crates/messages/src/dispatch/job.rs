@@ -22,6 +22,7 @@ use gateway::workspaces;
 use gateway::workspaces::Channel;
 use gateway::workspaces::settings::{self, Settings};
 use kit::json::Tree;
+use kit::pattern::TooCostly;
 use kit::zones;
 use people::audience::{Audience, AudienceError, Matcher};
 use people::users::Recipient;
@@ -55,6 +56,8 @@ pub(super) enum NoRecipient {
     Excluded(Exclusion),
     /// Stored data cannot be read, with the reason for the operator.
     Unreadable(&'static str),
+    /// It is unknown whether the user is in an audience.
+    Costly(TooCostly),
 }
 
 impl From<Exclusion> for NoRecipient {
@@ -126,10 +129,12 @@ impl Job {
         let mut audiences = Vec::new();
         if let Some(segment) = segment {
             let tree: Tree = parsed("dispatches.segment", order.dispatch_id, &segment)?;
-            audiences.push(matcher(Audience::read_segment(&tree), "segment")?);
+            let read = || matcher(Audience::read_segment(&tree), "segment");
+            audiences.push(app.cores.compute_here(read)?);
         }
         if let Some(audience) = &order.target.audience {
-            audiences.push(matcher(Audience::read(&audience.into()), "audience")?);
+            let read = || matcher(Audience::read(&audience.into()), "audience");
+            audiences.push(app.cores.compute_here(read)?);
         }
         let zone = zones::zone(&workspace.time_zone).unwrap_or(TimeZone::UTC);
         let key = suppressions::stored_key(tx, order.workspace_id).await?;
@@ -304,7 +309,7 @@ pub(super) fn check_user(
             .read(service_id, document)
             .map_err(|error| NoRecipient::Unreadable(unreadable_profile(service_id, &error)))?;
         addresses.apply(&mut user, document);
-        if !audience.holds(&user, activity, now) {
+        if !audience.holds(&user, activity, now).map_err(NoRecipient::Costly)? {
             return Err(Exclusion::NotInAudience.into());
         }
     }

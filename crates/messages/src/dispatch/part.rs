@@ -435,7 +435,7 @@ async fn try_give_up(
         return Ok(tx.commit().await?);
     };
     let id = part.dispatch_id;
-    if let Some(DispatchError::Permanent(_)) = error {
+    if let Some(DispatchError::Permanent(_) | DispatchError::Costly(_)) = error {
         ending::end_early(&mut tx, id, State::Failed, Some(&why)).await?;
         claims::finish(&mut tx, claim).await?;
         ending::settle_part(&mut tx, id, part.number).await?;

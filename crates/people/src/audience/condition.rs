@@ -1,9 +1,8 @@
 //! Conditions on a value.
 
-use regex::{Regex, RegexBuilder};
-
 use kit::clock::parse_time;
 use kit::json::{Tree, usual_spelling, whole_number};
+use kit::pattern::{Pattern, PatternError};
 
 /// A comparison and its operand.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,10 +116,8 @@ const SCALARS: &[OperandKind] = &[OperandKind::Text, OperandKind::Number, Operan
 
 pub(super) const STATUSES: [&str; 3] = ["opted_in", "subscribed", "unsubscribed"];
 
-/// Limits of a pattern: characters, compiled bytes, and additional bytes while matching.
+/// Maximum number of characters of a pattern.
 pub(super) const MAX_PATTERN: usize = 255;
-const MAX_COMPILED_BYTES: usize = 256 << 10;
-const MAX_MATCHING_BYTES: usize = 1 << 20;
 
 impl OperandKind {
     /// Reads a value of this kind; the error is for an unusable value of this kind.
@@ -164,26 +161,13 @@ impl OperandKind {
     }
 }
 
-/// Compiles a pattern within limits of size; matching takes linear time.
-pub(super) fn compile(pattern: &str) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(pattern)
-        .size_limit(MAX_COMPILED_BYTES)
-        .dfa_size_limit(MAX_MATCHING_BYTES)
-        .build()
-}
-
-/// Checks that a pattern can be compiled; any pattern matches in linear time.
+/// Checks that a pattern can be compiled.
 fn check_pattern(pattern: &str) -> Result<(), String> {
     if pattern.chars().count() > MAX_PATTERN {
         return Err(format!("a regular expression can have at most {MAX_PATTERN} characters"));
     }
-    compile(pattern).map(|_| ()).map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => "the regular expression is too large".into(),
-        // The error's text shows the pattern on several lines; the last line is the reason.
-        error => {
-            let text = error.to_string();
-            let reason = text.lines().last().unwrap_or_default().trim();
-            format!("is not a valid regular expression: {}", reason.trim_start_matches("error: "))
-        }
+    Pattern::check(pattern).map_err(|error| match error {
+        PatternError::TooLarge => "the regular expression is too large".into(),
+        PatternError::Invalid(reason) => format!("is not a valid regular expression: {reason}"),
     })
 }

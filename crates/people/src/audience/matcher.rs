@@ -3,10 +3,8 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use regex::Regex;
 use uuid::Uuid;
 
-use super::condition::compile;
 use super::document::Fields;
 use super::{Audience, Comparison, Condition, Operand};
 use crate::users::Recipient;
@@ -14,9 +12,9 @@ use crate::users::activity::Activity;
 use crate::users::recipient::Subscription;
 use kit::clock::parse_time;
 use kit::json::{Tree, TreeObject, compare_numbers};
+use kit::pattern::{Budget, ItemBudget, Pattern, TooCostly};
 
-/// Maximum bytes of a text that a pattern can match; a longer text never matches. The time of a
-/// match grows with the text and the pattern.
+/// Maximum bytes of a text that a pattern can match; a longer text never matches.
 const MAX_MATCHED_BYTES: usize = 16 << 10;
 
 const DAY_MS: i128 = Duration::from_secs(24 * 60 * 60).as_millis() as i128;
@@ -28,6 +26,8 @@ pub struct Matcher {
     root: Node,
     fields: Fields,
     needs_activity: bool,
+    /// Of the regular expressions.
+    budget: Budget,
 }
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ struct Negatable<T> {
 enum Check {
     Exists,
     Equals(Tree),
-    Matches(Regex),
+    Matches(Box<Pattern>),
     Includes(Tree),
     /// A number that has this order relative to the given one.
     Number(fn(Ordering) -> bool, Box<str>),
@@ -85,16 +85,18 @@ struct User<'a> {
     recipient: &'a Recipient,
     activity: Option<&'a Activity<'a>>,
     now: i64,
+    budget: ItemBudget<'a>,
 }
 
 impl Audience {
-    /// Prepares the audience for matching. Compiles its regular expressions, which takes at most
-    /// milliseconds for those that [`read`](Self::read) accepts.
+    /// Prepares the audience for matching. Compiles its regular expressions, which takes
+    /// milliseconds for each: call it on a compute thread.
     pub fn matcher(&self) -> Matcher {
         Matcher {
             root: Node::new(self),
             fields: Fields::in_audience(self),
             needs_activity: self.needs_activity(),
+            budget: Budget::default(),
         }
     }
 
@@ -110,9 +112,15 @@ impl Audience {
 impl Matcher {
     /// Whether the audience includes a user. Pass the user's [`Activity`] if
     /// [`needs_activity`](Self::needs_activity); days count from `now`, in milliseconds since the
-    /// epoch.
-    pub fn holds(&self, recipient: &Recipient, activity: Option<&Activity<'_>>, now: i64) -> bool {
-        self.root.holds(&User { recipient, activity, now })
+    /// epoch. Fails if the regular expressions take more steps than those of a user, or of all
+    /// users so far, may take.
+    pub fn holds(
+        &self,
+        recipient: &Recipient,
+        activity: Option<&Activity<'_>>,
+        now: i64,
+    ) -> Result<bool, TooCostly> {
+        self.root.holds(&User { recipient, activity, now, budget: self.budget.item() })
     }
 
     /// Reads a stored document for [`holds`](Self::holds): the user with only the fields that the
@@ -166,13 +174,13 @@ impl Node {
     }
 
     /// Recursion is limited by the depth of an audience.
-    fn holds(&self, user: &User<'_>) -> bool {
+    fn holds(&self, user: &User<'_>) -> Result<bool, TooCostly> {
         let recipient = user.recipient;
-        match self {
-            Self::And(nodes) => nodes.iter().all(|node| node.holds(user)),
-            Self::Or(nodes) => nodes.iter().any(|node| node.holds(user)),
+        Ok(match self {
+            Self::And(nodes) => !any(nodes, |node| node.holds(user).map(|holds| !holds))?,
+            Self::Or(nodes) => any(nodes, |node| node.holds(user))?,
             Self::CustomAttribute { name, check } => {
-                check.passes([recipient.custom.get().get(name)], user.now)
+                check.passes([recipient.custom.get().get(name)], user)?
             }
             Self::Push(status) => status.matches(recipient.push_subscription()),
             Self::Email(status) => status.matches(recipient.email_subscription()),
@@ -182,10 +190,23 @@ impl Node {
             Self::PurchaseProperty { product_id, name, check } => {
                 let properties = purchases(user, product_id.as_deref());
                 let values = properties.iter().map(|properties| properties.get(name));
-                check.passes(values, user.now)
+                check.passes(values, user)?
             }
+        })
+    }
+}
+
+/// Whether something is true of any item.
+fn any<T>(
+    items: impl IntoIterator<Item = T>,
+    is_true: impl Fn(T) -> Result<bool, TooCostly>,
+) -> Result<bool, TooCostly> {
+    for item in items {
+        if is_true(item)? {
+            return Ok(true);
         }
     }
+    Ok(false)
 }
 
 /// The properties of the latest purchase of each product, or of one.
@@ -222,10 +243,13 @@ impl Negatable<Check> {
     }
 
     /// Whether one of the values matches; for a negative comparison, whether none does.
-    fn passes<'v>(&self, values: impl IntoIterator<Item = Option<&'v Tree>>, now: i64) -> bool {
-        let is_present = |value: &&Tree| !value.is_null();
-        let mut values = values.into_iter().flatten().filter(is_present);
-        values.any(|value| self.positive.passes(value, now)) != self.is_negated
+    fn passes<'v>(
+        &self,
+        values: impl IntoIterator<Item = Option<&'v Tree>>,
+        user: &User<'_>,
+    ) -> Result<bool, TooCostly> {
+        let values = values.into_iter().flatten().filter(|value| !value.is_null());
+        Ok(any(values, |value| self.positive.passes(value, user))? != self.is_negated)
     }
 }
 
@@ -254,7 +278,8 @@ impl Check {
                 scalar(&condition.operand).map_or(Self::Never, Self::Includes)
             }
             C::MatchesRegex | C::DoesNotMatchRegex => match &condition.operand {
-                Operand::Text(pattern) => compile(pattern).map_or(Self::Never, Self::Matches),
+                Operand::Text(pattern) => Pattern::new(pattern)
+                    .map_or(Self::Never, |pattern| Self::Matches(pattern.into())),
                 _ => Self::Never,
             },
             C::GreaterThan => number(Ordering::is_gt),
@@ -270,13 +295,16 @@ impl Check {
         }
     }
 
-    fn passes(&self, value: &Tree, now: i64) -> bool {
-        match self {
+    fn passes(&self, value: &Tree, user: &User<'_>) -> Result<bool, TooCostly> {
+        Ok(match self {
             Self::Exists => true,
             Self::Equals(wanted) => wanted.is_same(value),
-            Self::Matches(regex) => value
-                .as_text()
-                .is_some_and(|text| text.len() <= MAX_MATCHED_BYTES && regex.is_match(text)),
+            Self::Matches(pattern) => match value.as_text() {
+                Some(text) if text.len() <= MAX_MATCHED_BYTES => {
+                    pattern.is_match(text, &user.budget)?
+                }
+                _ => false,
+            },
             Self::Includes(wanted) => match value {
                 Tree::Array(elements) => elements.iter().any(|element| wanted.is_same(element)),
                 _ => false,
@@ -287,12 +315,12 @@ impl Check {
             },
             Self::Time(ordering, than) => time(value).is_some_and(|at| at.cmp(than) == *ordering),
             Self::Days { is_past, ordering, than } => time(value).is_some_and(|at| {
-                let ahead = i128::from(at) - i128::from(now);
+                let ahead = i128::from(at) - i128::from(user.now);
                 let distance = if *is_past { -ahead } else { ahead };
                 distance >= 0 && distance.cmp(&(i128::from(*than) * DAY_MS)) == *ordering
             }),
             Self::Never => false,
-        }
+        })
     }
 }
 

@@ -44,7 +44,7 @@ fn holds(tree: &Value, profile: Value, purchases: &[(String, Value)]) -> bool {
     let matcher = Audience::read_segment(&tree.into()).expect("a tree").matcher();
     assert_eq!(matcher.needs_activity(), tree.to_string().contains("purchase_property"));
     let packed = bought(purchases);
-    matcher.holds(&user(profile), Some(&Activity::decode(&packed).unwrap()), NOW)
+    matcher.holds(&user(profile), Some(&Activity::decode(&packed).unwrap()), NOW).unwrap()
 }
 
 /// The simple evaluator's result.
@@ -329,7 +329,7 @@ proptest! {
     ) {
         let matcher = Audience::read_segment(&(&tree).into()).unwrap().matcher();
         let activity = Activity::decode(&packed).ok();
-        matcher.holds(&user(profile), activity.as_ref(), now);
+        let _ = matcher.holds(&user(profile), activity.as_ref(), now);
     }
 }
 
@@ -446,7 +446,7 @@ fn numbers_are_compared_to_the_last_digit() {
         );
         let matcher = Audience::read(&Tree::parse(&tree).unwrap()).unwrap().matcher();
         let document = format!(r#"{{"custom_attributes":{{"x":{attribute}}}}}"#);
-        matcher.holds(&matcher.read(Uuid::nil(), &document).unwrap(), None, NOW)
+        matcher.holds(&matcher.read(Uuid::nil(), &document).unwrap(), None, NOW).unwrap()
     };
     for (smaller, larger) in [
         ("-9223372036854775809", "-9223372036854775808"),
