@@ -5,7 +5,6 @@
 
 pub mod api;
 pub mod asyncapi;
-pub mod openapi30;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -17,6 +16,7 @@ use crate::config::{Config, variable};
 use crate::gateway::Code;
 use crate::telemetry::metrics::{GROUPS, Group};
 use crate::workspace_file::document::json_schema;
+use kit::openapi30;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -36,7 +36,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> CommandResult {
     match &arguments.openapi.as_deref() {
         None => {}
-        Some("3.0") => println!("{}", openapi30::document()),
+        Some("3.0") => println!("{}", openapi30()),
         Some(_) => println!("{}", *api::DOCUMENT),
     }
     if let Some(folder) = &arguments.manual {
@@ -118,6 +118,11 @@ const COMMANDS: &[Page] = &[
 const EXPORT_FIELDS: [&str; 5] =
     ["export_late_after", "export_limits", "notify", "storage", "storages"];
 
+/// The API as OpenAPI 3.0, with default settings.
+pub fn openapi30() -> Value {
+    openapi30::convert(&api::DOCUMENT)
+}
+
 /// Every generated page: its file and its text.
 pub fn pages() -> Vec<(&'static str, String)> {
     let (service, work) = GROUPS.split_at(4);
@@ -137,7 +142,7 @@ pub fn pages() -> Vec<(&'static str, String)> {
         ("workspace-file-company.md", workspace_file("Fields of the company", "Company", |_| true)),
         ("error-codes.md", error_codes()),
         ("asyncapi.json", format!("{:#}\n", asyncapi::document())),
-        ("openapi-3.0.json", format!("{:#}\n", openapi30::document())),
+        ("openapi-3.0.json", format!("{:#}\n", openapi30())),
     ];
     pages.extend(SETTINGS.iter().map(|page| (page.file, settings(page))));
     pages.extend(COMMANDS.iter().map(|page| (page.file, commands(page))));

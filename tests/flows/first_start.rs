@@ -298,7 +298,7 @@ async fn the_demo_checks_every_line_and_does_the_steps_of_its_picture() {
 /// The other document begins in the same way.
 #[test]
 fn both_documents_begin_with_the_first_steps() {
-    let document = longshore::cli::reference::openapi30::document();
+    let document = longshore::cli::reference::openapi30();
     assert_eq!(first_steps(&document).len(), 2);
     assert_eq!(first_steps(&document), first_steps(&CONTRACT.document));
 }

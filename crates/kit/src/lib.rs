@@ -13,6 +13,7 @@
 //! | [`log_limit`] | limits log lines that an outage would repeat |
 //! | [`money`] | amounts as millionths, and currencies |
 //! | [`names`] | enums whose values have names |
+//! | [`openapi30`] | OpenAPI 3.1 as 3.0, for code generators |
 //! | [`panics`] | the text of a caught panic |
 //! | [`pattern`] | regular expressions of customers, with a budget of steps |
 //! | [`phone`] | phone numbers, as people write them |
@@ -40,6 +41,7 @@ pub mod lists;
 pub mod log_limit;
 pub mod money;
 pub mod names;
+pub mod openapi30;
 pub mod panics;
 pub mod pattern;
 pub mod phone;

@@ -1,13 +1,11 @@
-//! The API as OpenAPI 3.0.3, for code generators, most of which know only a part of JSON Schema. It
-//! has the same operations, fields and types. Conditions, patterns, alternatives and defaults are
-//! left out, because only validators need them. One object with all the fields replaces several
-//! alternative objects. Only keywords that the API's document has are converted.
+//! A document of OpenAPI 3.1 as OpenAPI 3.0.3, for code generators, most of which know only a part
+//! of JSON Schema. It has the same operations, fields and types. Conditions, patterns, alternatives
+//! and defaults are left out, because only validators need them. One object with all the fields
+//! replaces several alternative objects. Only keywords that our API's document has are converted.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-
-use super::api;
 
 type Object = Map<String, Value>;
 
@@ -30,15 +28,15 @@ const SHARED_KEYWORDS: [&str; 11] = [
     "deprecated",
 ];
 
-/// The document, with default settings.
-pub fn document() -> Value {
-    let schemas = &api::DOCUMENT["components"]["schemas"];
+/// The document in version 3.0.3.
+pub fn convert(document: &Value) -> Value {
+    let schemas = &document["components"]["schemas"];
     let mut converter = Converter { schemas, untyped: BTreeSet::new() };
     let untyped = schemas.as_object().into_iter().flatten();
     let untyped = untyped.filter(|(_, schema)| !has_type(&converter.schema(schema)));
     converter.untyped = untyped.map(|(name, _)| name.clone()).collect();
 
-    let mut document = api::DOCUMENT.clone();
+    let mut document = document.clone();
     document["openapi"] = VERSION.into();
     if let Some(root) = document.as_object_mut() {
         root.remove("webhooks");
