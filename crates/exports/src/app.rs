@@ -24,11 +24,12 @@ gateway::layer!(gateway);
 
 impl App {
     pub fn new(gateway: gateway::app::App) -> Self {
+        let dry_runs = Arc::new(DryRunSlots::new(&gateway.cores));
         Self(Arc::new(State {
             gateway,
             streams: Arc::default(),
             watched: Arc::default(),
-            dry_runs: Arc::default(),
+            dry_runs,
         }))
     }
 }

@@ -37,14 +37,16 @@ use gateway::warnings::{Warning, Warnings};
 use gateway::workspaces::storage::{self, AZURE, S3, URL};
 use gateway::workspaces::{StorageError, Workspace};
 use kit::clock::from_ms;
+use kit::compute::Cores;
 use kit::retry::Retry as _;
 use proof::fields::FieldSet;
 use runtime::fairness::{Holder, Reservation, SLOT_BYTES, SharedMemory};
 use store::{Tx, to_json};
 
 /// Estimates of this process at the same time, of exports and of segments: each reads users, and
-/// computes. One workspace uses at most half.
-const ESTIMATES: usize = 4;
+/// computes. One workspace uses at most half, also of the processors.
+const MAX_ESTIMATES: usize = 4;
+const MIN_ESTIMATES: usize = 2;
 
 /// Test writes of this process at the same time: each may wait for a slow storage.
 const TEST_WRITES: usize = 16;
@@ -58,16 +60,15 @@ pub(crate) struct DryRunSlots {
     test_writes: SharedMemory,
 }
 
-impl Default for DryRunSlots {
-    fn default() -> Self {
+impl DryRunSlots {
+    pub fn new(cores: &Cores) -> Self {
+        let estimates = cores.count().clamp(MIN_ESTIMATES, MAX_ESTIMATES);
         Self {
-            estimates: Turns::new(ESTIMATES),
+            estimates: Turns::new(estimates),
             test_writes: SharedMemory::halves(TEST_WRITES * SLOT_BYTES),
         }
     }
-}
 
-impl DryRunSlots {
     /// Slots for an estimate and a test write.
     async fn reserve(&self, workspace: i32) -> Result<(Reservation, Reservation), ApiError> {
         let holder = Holder::Workspace(workspace);

@@ -36,8 +36,8 @@ const MAX_USERS: i64 = 100;
 /// The bounds of the work, in the words of the reference.
 const BOUNDS: &str = "Counts all users if there are few or if the index has the number; otherwise \
                       reads up to 20,000 users of all ages, for about two seconds, and estimates. \
-                      A workspace has two such requests at a time on a gateway, dry runs included: \
-                      others wait for up to 5 seconds, and then get 503.";
+                      A workspace has one or two such requests at a time on a gateway, dry runs \
+                      included: others wait for up to 5 seconds, and then get 503.";
 
 /// The routes.
 pub fn routes() -> Routes<App> {
