@@ -226,6 +226,11 @@ pub fn first_of(names: &'static [&'static str]) -> impl Fn(&mut Schema) {
     one_of(names, |this, other| other < this)
 }
 
+/// At least one of these fields is set.
+pub fn at_least_one(names: &'static [&'static str]) -> impl Fn(&mut Schema) {
+    one_of(names, |_, _| false)
+}
+
 /// One of these fields is set, where others, by their positions, are null.
 fn one_of(
     names: &'static [&'static str],

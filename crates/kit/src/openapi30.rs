@@ -1,7 +1,8 @@
 //! A document of OpenAPI 3.1 as OpenAPI 3.0.3, for code generators, most of which know only a part
-//! of JSON Schema. It has the same operations, fields and types. Conditions, patterns, alternatives
-//! and defaults are left out, because only validators need them. One object with all the fields
-//! replaces several alternative objects. Only keywords that our API's document has are converted.
+//! of JSON Schema. It has the same operations, fields and types. Conditions, patterns, alternatives,
+//! defaults and parts of files are left out, because only validators need them. One object with all
+//! the fields replaces several alternative objects. Only keywords that our API's document has are
+//! converted.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ const VERSION: &str = "3.0.3";
 const SCHEMAS: &str = "#/components/schemas/";
 
 /// Keywords with the same meaning in both versions.
-const SHARED_KEYWORDS: [&str; 11] = [
+const SHARED_KEYWORDS: [&str; 10] = [
     "description",
     "format",
     "minLength",
@@ -24,7 +25,6 @@ const SHARED_KEYWORDS: [&str; 11] = [
     "multipleOf",
     "minItems",
     "maxItems",
-    "uniqueItems",
     "deprecated",
 ];
 
@@ -63,6 +63,16 @@ pub fn convert(document: &Value) -> Value {
     document
 }
 
+/// Removes the response to a `Range`, which has the type of the whole content: some generators fail
+/// if two responses of success have one.
+fn remove_partial_content(responses: &mut Value) {
+    if let Some(responses) = responses.as_object_mut()
+        && responses.contains_key("200")
+    {
+        responses.remove("206");
+    }
+}
+
 /// The names of the schemas that a value refers to.
 fn references(value: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
@@ -98,6 +108,9 @@ impl Converter<'_> {
             Value::Object(fields) => {
                 for name in ["x-codeSamples", "examples", "example", "links"] {
                     fields.remove(name);
+                }
+                if let Some(responses) = fields.get_mut("responses") {
+                    remove_partial_content(responses);
                 }
                 for (name, value) in fields.iter_mut() {
                     match name.as_str() {

@@ -68,6 +68,13 @@ fn schemas_match_the_accepted_bodies() {
         ("AttributeObject", attributes(json!({ "country": "NO", "language": "nb" })), true),
         ("AttributeObject", attributes(json!({ "country": "ZZ" })), false),
         ("AttributeObject", attributes(json!({ "language": "zz" })), false),
+        ("ScheduleUpdate", json!({ "schedule_id": "a", "schedule": null }), false),
+        ("ScheduleUpdate", json!({ "schedule_id": "a", "messages": null }), false),
+        (
+            "ScheduleUpdate",
+            json!({ "schedule_id": "a", "schedule": { "time": "2127-01-01T09:00:00Z" } }),
+            true,
+        ),
         ("ExportRequest", json!({ "fields_to_export": ["email", "custom_attributes.x"] }), true),
         ("ExportRequest", json!({ "fields_to_export": [] }), false),
         ("ExportRequest", json!({ "fields_to_export": ["e-mail"] }), false),

@@ -75,8 +75,9 @@ fn operations_have_ids_of_their_own() {
     for (_, _, operation) in CONTRACT.operations() {
         for (_, response) in operation["responses"].as_object().unwrap() {
             let targets = CONTRACT.resolve(response)["links"].as_object();
-            for target in targets.into_iter().flat_map(|links| links.keys()) {
+            for (target, link) in targets.into_iter().flatten() {
                 assert!(ids.contains(&target.as_str()), "{target}");
+                assert!(link.get("requestBody").is_none(), "generators refuse {target}: {link}");
             }
         }
     }
@@ -106,7 +107,9 @@ fn for_each_keyword(value: &Value, visit: &mut impl FnMut(&str, &Value, &Value))
 
 #[test]
 fn the_document_for_generators_has_no_keyword_of_later_versions() {
-    const LATER: [&str; 24] = [
+    const LATER: [&str; 25] = [
+        // Generators make a set of enums of it that does not compile.
+        "uniqueItems",
         "const",
         "$defs",
         "examples",
@@ -195,11 +198,14 @@ fn both_documents_have_the_same_operations() {
                 let parameters = operation["parameters"].as_array().unwrap().iter();
                 let parameters =
                     parameters.map(|parameter| parameter.get("name").unwrap_or(&parameter["$ref"]));
+                // A part of a file is the same to generators.
+                let mut statuses = names(&operation["responses"]);
+                statuses.retain(|status| status != "206");
                 operations.push(json!({
                     "operation": [path, method, operation["operationId"]],
                     "parameters": parameters.collect::<Vec<_>>(),
                     "bodies": names(&operation["requestBody"]["content"]),
-                    "statuses": names(&operation["responses"]),
+                    "statuses": statuses,
                     "security": operation["security"],
                 }));
             }
@@ -207,6 +213,8 @@ fn both_documents_have_the_same_operations() {
         operations
     };
     assert_eq!(shape(&document_30), shape(&CONTRACT.document));
+    let has_partial_content = |document: &Value| document["paths"].to_string().contains("\"206\"");
+    assert!(has_partial_content(&CONTRACT.document) && !has_partial_content(&document_30));
 }
 
 #[test]

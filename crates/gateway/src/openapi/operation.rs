@@ -242,7 +242,8 @@ impl Operation {
         self
     }
 
-    /// Adds a link from the last response to another operation, with its parameters or body.
+    /// Adds a link from the last response to another operation, with its parameters: generators
+    /// refuse a link with a body.
     pub fn with_link(mut self, operation: &'static str, link: Value) -> Self {
         self.responses.last_mut().into_iter().for_each(|response| {
             response.links.push((operation, link.clone()));

@@ -76,13 +76,6 @@ fn describe_create() -> Operation {
             }),
         )
         .returns::<Scheduled>(StatusCode::CREATED, "The Canvas is scheduled.")
-        .with_link(
-            "deleteSchedule",
-            json!({ "requestBody": {
-                "canvas_id": "$request.body#/canvas_id",
-                "schedule_id": "$response.body#/schedule_id",
-            } }),
-        )
         .refuses(&no_canvas(), "No Canvas in this workspace has this canvas_id")
         .refuses(
             &ApiError::Invalid(PAST.into()),

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{Schedule, State as ScheduleState, cancel, move_to, rows};
 use crate::app::App;
 use content::campaigns;
-use gateway::formats::{Errors, Success};
+use gateway::formats::{Errors, Success, at_least_one};
 use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::openapi::Tag;
 use gateway::warnings::{Warned, Warning};
@@ -214,9 +214,9 @@ impl ScheduleKey {
     }
 }
 
-/// A schedule, and its new time or messages.
+/// A schedule, and its new time (`schedule`), its new messages (`messages`), or both.
 #[derive(JsonSchema)]
-#[schemars(rename = "ScheduleUpdate")]
+#[schemars(rename = "ScheduleUpdate", transform = at_least_one(&["schedule", "messages"]))]
 struct Update {
     #[serde(flatten)]
     key: ScheduleKey,
@@ -243,7 +243,10 @@ impl Update {
         let key = key.checked(kind)?;
         changes.messages = changes.messages.filter(|_| kind == ScheduleKind::Messages);
         if changes.schedule.is_none() && changes.messages.is_none() {
-            return Err(missing("schedule"));
+            return Err(match kind {
+                ScheduleKind::Messages => missing("schedule or messages"),
+                ScheduleKind::Campaign | ScheduleKind::Canvas => missing("schedule"),
+            });
         }
         Ok((Self { key, changes }, warnings))
     }
