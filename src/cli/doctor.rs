@@ -377,7 +377,9 @@ async fn try_storage(subject: String, settings: storage::Settings) -> Finding {
     match tried.await {
         Ok(limits) => {
             let written = format!("{} is writable", settings.location());
-            Finding::ok(&subject, [vec![written], limits].concat().join("; "))
+            let limits = limits.iter().map(ToString::to_string);
+            let texts: Vec<String> = std::iter::once(written).chain(limits).collect();
+            Finding::ok(&subject, texts.join("; "))
         }
         Err(error) => {
             Finding::fail(&subject, error, "fix it in the workspace file, and apply the file")

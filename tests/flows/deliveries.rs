@@ -487,3 +487,24 @@ on_postgres!(
     a_workspace_does_not_delay_the_callbacks_of_another_to_one_receiver,
     late_workers_are_ignored_and_stopped_ones_release_claims,
 );
+
+/// Customers see one text whether an internal name exists or not; operators see where it leads.
+#[tokio::test]
+async fn errors_do_not_show_customers_what_a_name_resolves_to() {
+    use runtime::outbound::{Request, ResponseBody, Sender};
+    crate::support::servers::install_tls();
+    let clock = kit::clock::Clock::system();
+    let error_of = async |sender: Sender, host: &str| {
+        let url = format!("http://{host}:9/").parse().unwrap();
+        let (method, headers) = (reqwest::Method::GET, Default::default());
+        let (body, response) = (String::new(), ResponseBody::ErrorText);
+        let request = Request { method, url, headers, body, timeout: None, response };
+        sender.request(request, &clock).await.unwrap_err().into_text()
+    };
+    let sender = Sender::new(&Config::default());
+    let internal = error_of(sender.clone(), "localhost").await;
+    assert_eq!(internal, "the host name has no address that is allowed");
+    assert_eq!(error_of(sender.clone(), "missing.invalid").await, internal);
+    let shown = error_of(sender.showing_addresses(), "localhost").await;
+    assert!(shown.contains("a loopback address"), "{shown}");
+}

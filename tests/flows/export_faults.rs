@@ -241,6 +241,50 @@ async fn a_store_without_conditional_writes_is_refused() {
     fleet.close().await;
 }
 
+/// A storage that is unavailable, or refuses its key, for longer than all attempts take: the export waits,
+/// says since when and why, and then has each user once.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_waits_for_its_storage_longer_than_its_attempts() {
+    const BUSY: ChooseFault =
+        |_, _| Some(ProxyFault::Respond(503, "<Error><Code>SlowDown</Code></Error>"));
+    const DENIED: ChooseFault =
+        |_, _| Some(ProxyFault::Respond(403, "<Error><Code>AccessDenied</Code></Error>"));
+    let storage = TestStorage::s3().await;
+    let http_proxy = HttpProxy::start(storage.endpoint(), NO_FAULT).await;
+    let mut waiting = settings(2);
+    waiting.push(("LONGSHORE_EXPORTS__RETRY_HOURS", "24".to_owned()));
+    waiting.push(("LONGSHORE_EXPORTS__REFUSED_MINUTES", "15".to_owned()));
+    let fleet = Fleet::start(Backend::Embedded, &waiting).await;
+    let workspace = WorkspaceFile::new("acme").with_storage(&storage.at(&http_proxy.endpoint()));
+    let api = fleet.apply(&[workspace]).await.remove(0);
+    fleet.import("acme", &[user_records::simple(1, 1)]).await;
+    for (fault, code, hours) in [(BUSY, "SlowDown", 24.0), (DENIED, "access denied", 0.25)] {
+        http_proxy.inject(fault);
+        let before = http_proxy.caught();
+        let accepted = api.export_all().await;
+        // The SDK sends a request three times if the store is busy, and a refused one once.
+        let requests = if hours < 1.0 { 8 } else { 16 };
+        let are_more = async || http_proxy.caught() > before + requests;
+        eventually("more attempts than are counted", are_more).await;
+        let status = api.status(&accepted.prefix).await;
+        assert_eq!(status["state"], "running", "{status}");
+        let error = status["error"].as_str().expect("a reason");
+        assert!(error.contains(code) && !error.contains("127.0.0.1"), "{error}");
+        let times: Vec<jiff::Timestamp> = error
+            .split([' ', ','])
+            .filter_map(|word| word.trim_end_matches('.').parse().ok())
+            .collect();
+        let [since, until] = times[..] else { panic!("no times in {error}") };
+        assert_eq!(until.duration_since(since).as_secs_f64(), hours * 3_600.0, "{error}");
+        http_proxy.inject(NO_FAULT);
+        let done = api.done(&accepted.prefix).await;
+        assert_eq!(done["users"]["total"], 1, "{done}");
+        assert_eq!(done.get("error"), None, "{done}");
+    }
+    assert_eq!(storage.list_files().await.len(), 2);
+    fleet.close().await;
+}
+
 /// A storage that stays away, or that has gone for good: the job fails, and its status, the
 /// callback and a metric say why, without credentials. What was written is removed.
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,9 @@
 //! Object storage: one set of checks over files, S3 and Azure.
 
 mod encryption;
+mod endless;
 mod faults;
+mod proxied;
 mod signed;
 mod streams;
 
@@ -266,7 +268,7 @@ async fn deleting_an_absent_object_succeeds(backend: Backend) {
 }
 
 async fn a_probe_finds_nothing_wrong_and_leaves_nothing(backend: Backend) {
-    assert_eq!(probe::own_storage(&backend.objects).await.unwrap(), Vec::<String>::new());
+    assert_eq!(probe::own_storage(&backend.objects).await.unwrap(), []);
     probe::build_storage(&backend.objects).await.unwrap();
     assert_eq!(backend.objects.list("longshore-probe/").await.unwrap(), []);
     backend.assert_no_strays().await;
@@ -346,7 +348,7 @@ async fn azure_works_with_a_token_but_signs_no_addresses_with_it() {
     written_objects_are_read_with_their_metadata(Backend::azure_sas().await).await;
     a_copy_keeps_the_metadata(Backend::azure_sas().await).await;
     let Backend { objects, storage: _container } = Backend::azure_sas().await;
-    assert_eq!(probe::own_storage(&objects).await.unwrap(), Vec::<String>::new());
+    assert_eq!(probe::own_storage(&objects).await.unwrap(), []);
     let signed = objects.signed_get(&key("a"), Duration::from_secs(60), "a.zip").await;
     // Exports with `url` could not be given away.
     let tried = probe::build_storage(&objects).await;
@@ -374,7 +376,7 @@ async fn objects_are_opened_by_their_address() {
     let secrets = SecretKey::parse(&SecretKey::generate(), None).unwrap();
     for storage in [TestStorage::s3().await, TestStorage::azure().await] {
         let objects = Objects::open(&storage.objects_url(), &secrets).await.unwrap();
-        assert_eq!(probe::own_storage(&objects).await.unwrap(), Vec::<String>::new());
+        assert_eq!(probe::own_storage(&objects).await.unwrap(), []);
     }
     assert!(Objects::open("s3://b?colour=blue", &secrets).await.is_err());
 }

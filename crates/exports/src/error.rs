@@ -43,6 +43,9 @@ pub enum ExportError {
     /// A retry may help.
     #[error("{}", .0.detail)]
     Transient(Failure),
+    /// A storage failed, and the export waits for it.
+    #[error("{0}")]
+    Waiting(Box<ExportError>),
 }
 
 /// Checks between two steps whether a stop was requested.
@@ -66,9 +69,13 @@ impl Retry for ExportError {
             Self::Message(error) => error.can_retry(),
             Self::Storage(error) => error.can_retry(),
             Self::Own(error) | Self::Objects(error) => error.can_retry(),
-            Self::Stopped | Self::Transient(_) => true,
+            Self::Stopped | Self::Transient(_) | Self::Waiting(_) => true,
             Self::Lost | Self::Costly(_) | Self::Permanent(_) => false,
         }
+    }
+
+    fn waits(&self) -> bool {
+        matches!(self, Self::Waiting(_))
     }
 
     fn is_too_large(&self) -> bool {
@@ -94,11 +101,18 @@ impl Retry for ExportError {
 }
 
 impl ExportError {
-    /// The storage's error, if it is the cause and a retry may help.
-    pub(super) fn storage_failure(&self) -> Option<Failure> {
-        let is_waiting = self.can_retry() && !self.needs_newer_version() && !self.is_clock_error();
-        let failure = is_waiting.then(|| self.failure())?;
-        matches!(failure.cause, Cause::OwnStorage | Cause::Objects).then_some(failure)
+    /// The storage's error, if it is the cause and a retry may help; and whether the storage refused
+    /// a request, so that the retry helps only if somebody changes something.
+    pub(super) fn storage_failure(&self) -> Option<(Failure, bool)> {
+        let is_refusal = match self {
+            Self::Own(error) | Self::Objects(error) => matches!(error, ObjectError::Refused(_)),
+            _ => false,
+        };
+        let is_ours = self.needs_newer_version() || self.is_clock_error();
+        let waits = (is_refusal || self.can_retry()) && !is_ours;
+        let failure = waits.then(|| self.failure())?;
+        let is_of_storage = matches!(failure.cause, Cause::OwnStorage | Cause::Objects);
+        is_of_storage.then_some((failure, is_refusal))
     }
 
     /// The job's failure if this was the last attempt.
@@ -110,6 +124,7 @@ impl ExportError {
             Self::Objects(error) => Failure::objects(error, false),
             Self::Costly(error) => Failure::costly(error),
             Self::Permanent(failure) | Self::Transient(failure) => failure.clone(),
+            Self::Waiting(error) => error.failure(),
             Self::Lost | Self::Stopped | Self::Message(_) => Failure::internal(self.to_string()),
         }
     }

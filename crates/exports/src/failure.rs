@@ -1,5 +1,6 @@
 //! Why a job fails: the texts for the customer and the operator, and the metric's label.
 
+use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::Audience;
@@ -115,12 +116,13 @@ impl Failure {
         }
     }
 
-    /// The object storage failed; `is_own` says whose it is. For own storage, the customer gets its
-    /// error, because only the customer can fix it.
+    /// The object storage failed; `is_own` says whose it is. For own storage, the customer gets what
+    /// it responded, without its address.
     pub fn objects(error: &ObjectError, is_own: bool) -> Self {
         let detail = error.to_string();
         if is_own {
-            let message = format!("The files could not be written to your cloud storage: {detail}");
+            let reason = error.for_customer();
+            let message = format!("The files could not be written to your cloud storage: {reason}");
             Self { cause: Cause::OwnStorage, message, detail }
         } else {
             let message = "The export could not be completed: its file could not be stored. \
@@ -207,13 +209,16 @@ impl Failure {
         }
     }
 
-    /// The status text of a storage failure while the export retries.
-    pub(super) fn while_retrying(&self) -> String {
+    /// The status text of a storage failure while the export waits, with the times of its beginning
+    /// and its end.
+    pub(super) fn while_waiting(&self, since: Timestamp, until: Timestamp) -> String {
         let problem = match self.cause {
             Cause::Objects => "The file of the export could not be stored",
             _ => self.message.trim_end_matches('.'),
         };
-        format!("{problem}. The export retries.")
+        format!(
+            "{problem}. The export has been waiting since {since:.0}, and is retried until {until:.0}."
+        )
     }
 
     /// An error that should never happen.

@@ -195,7 +195,7 @@ fn segments_of(
         .and_then(move |bytes| {
             let stopped = stop.is_cancelled();
             let stopped =
-                stopped.then(|| ObjectError::Unavailable(ExportError::Stopped.to_string()));
+                stopped.then(|| ObjectError::Unavailable(ExportError::Stopped.to_string().into()));
             std::future::ready(stopped.map_or(Ok(bytes), Err))
         })
         .boxed()

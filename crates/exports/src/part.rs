@@ -23,7 +23,7 @@ use gateway::app::App;
 use gateway::workspaces;
 use kit::clock;
 use kit::fail_point;
-use objects::{Head, ObjectError, Objects, Put, PutOptions};
+use objects::{Head, ObjectError, Objects, Put, PutOptions, probe};
 use proof::fields::FieldSet;
 use store::StoreError;
 use store::claims::{self, Claim};
@@ -71,6 +71,10 @@ impl Task {
             Some(storage) => workspaces::open_storage(app, storage).await?,
             None => app.objects.clone(),
         };
+        if self.claim.waits() > 0 {
+            let error = if self.is_own() { ExportError::Own } else { ExportError::Objects };
+            probe::is_back(&objects, self.job.id).await.map_err(error)?;
+        }
         let spec = self.spec(app);
         let result = self.write(app, &objects, &spec, stop).await;
         // The file is complete, or another attempt begins with the users again.
@@ -258,10 +262,10 @@ async fn written_or_earlier(
 /// The error of own storage from which a file of the export cannot be read; says what to grant.
 pub(super) fn unreadable(path: &str, error: ObjectError) -> ExportError {
     ExportError::Own(match error {
-        ObjectError::Refused(reason) => ObjectError::Refused(format!(
-            "{reason}. {path} already exists, and Longshore must read it: grant the right to read \
-             files (s3:GetObject in S3, read in an Azure SAS)"
-        )),
+        ObjectError::Refused(reason) => ObjectError::Refused(reason.with(&format!(
+            "{path} already exists, and Longshore must read it: grant the right to read files \
+             (s3:GetObject in S3, read in an Azure SAS)"
+        ))),
         error => error,
     })
 }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use people::users::Position;
 use runtime::kinds;
-use store::claims::Claim;
+use store::claims::{Claim, WAIT};
 use store::{Store, StoreError, Tx, from_row, insert_rows, now_sql, on};
 
 /// The range of a part: the users after `from`, up to and including `to`.
@@ -231,12 +231,14 @@ pub async fn list_parts(
     after: i64,
     limit: i64,
 ) -> Result<Vec<ListedPart>, StoreError> {
-    const ATTEMPTS: &str =
+    const ATTEMPT: &str =
         "CASE WHEN done THEN export_parts.attempt ELSE coalesce(claims.attempt, 0) END";
+    // As in `Claim::attempts`.
+    let attempts = format!("(({ATTEMPT}) / {WAIT} + ({ATTEMPT}) % {WAIT})");
     let now = if tx.is_postgres() { now_sql!(postgres) } else { now_sql!(sqlite) };
-    let retried = if is_retried { format!("AND {ATTEMPTS} > 1") } else { String::new() };
+    let retried = if is_retried { format!("AND {attempts} > 1") } else { String::new() };
     let sql = format!(
-        "SELECT part, done, users, bytes, {ATTEMPTS} AS attempts,
+        "SELECT part, done, users, bytes, {attempts} AS attempts,
                 coalesce(owner IS NOT NULL AND due_at > {now}, FALSE) AS is_held
          FROM export_parts LEFT JOIN claims ON kind = $4 AND job = job_id AND item = part
          WHERE job_id = $1 AND part > $2 {retried}

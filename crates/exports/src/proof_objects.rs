@@ -297,7 +297,9 @@ fn count(users: i64) -> u64 {
 /// of a ZIP or of a hash.
 pub(super) fn with_length(stream: ByteStream, expected: u64, name: String) -> ByteStream {
     let error = move |actual: u64| {
-        ObjectError::Unavailable(format!("{name} returned {actual} bytes, expected {expected}"))
+        ObjectError::Unavailable(
+            format!("{name} returned {actual} bytes, expected {expected}").into(),
+        )
     };
     futures::stream::try_unfold((stream, 0, error), move |(mut stream, before, error)| async move {
         let Some(chunk) = stream.try_next().await? else {

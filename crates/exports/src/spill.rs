@@ -79,7 +79,7 @@ impl Spill {
         Handle::current().spawn(write.in_current_span());
         let written = receiver.recv_timeout(TIMEOUT).unwrap_or_else(|error| {
             let reason = format!("{}: a piece was not written: {error}", self.objects);
-            Err(ObjectError::Unavailable(reason))
+            Err(ObjectError::Unavailable(reason.into()))
         });
         written.map_err(ExportError::Objects)?;
         self.pieces.push(piece);
@@ -96,7 +96,7 @@ impl Spill {
                     match objects.get(&path).await {
                         // Another attempt can write it again.
                         Err(ObjectError::NotFound(_)) => {
-                            Err(ObjectError::Unavailable(format!("{path} no longer exists")))
+                            Err(ObjectError::Unavailable(format!("{path} no longer exists").into()))
                         }
                         read => Ok(with_length(read?, bytes, path)),
                     }
@@ -167,8 +167,8 @@ impl LargeFile {
             .and_then(move |bytes| {
                 fail_point!("part::sending");
                 let stopped = stop_stream.is_cancelled();
-                let stopped =
-                    stopped.then(|| ObjectError::Unavailable(ExportError::Stopped.to_string()));
+                let stopped = stopped
+                    .then(|| ObjectError::Unavailable(ExportError::Stopped.to_string().into()));
                 std::future::ready(stopped.map_or(Ok(bytes), Err))
             })
             // Before the last part of the upload, so that a changed file is not completed.
@@ -176,7 +176,7 @@ impl LargeFile {
             .map_err(move |error| {
                 let text = error.to_string();
                 *slot.lock() = Some(error);
-                ObjectError::Unavailable(text)
+                ObjectError::Unavailable(text.into())
             })
             .boxed();
         let put = target.put_stream(path, self.bytes, body, options).await;

@@ -142,7 +142,7 @@ pub async fn give_up(
         Some(error) => error.failure(),
         None => {
             let work = format!("{} {}", claim.kind.name(), claim.item);
-            Failure::workers_lost(&work, claim.attempt.unsigned_abs().saturating_sub(1))
+            Failure::workers_lost(&work, claim.counted_attempts().saturating_sub(1))
         }
     };
     let mut tx = app.store.write().await?;

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::{ExportError, storage_rows};
 use gateway::app::App;
+use kit::clock::{from_ms, millis};
 use kit::retry;
 use objects::probe;
 use store::StoreError;
@@ -46,6 +47,8 @@ pub struct WaitingExport {
     pub object_prefix: String,
     /// The text for the customer.
     pub error: String,
+    /// The text for the operator.
+    pub detail: String,
 }
 
 /// Makes an attempt at a part or the finishing, and then stores the storage's failure, or its end.
@@ -57,27 +60,41 @@ pub async fn noted(
 ) -> Result<(), ExportError> {
     let result = attempt.await;
     let noted = match &result {
-        Ok(()) if claim.attempt > 1 => clear(app, claim.job).await,
-        Ok(()) => Ok(()),
+        Ok(()) if claim.attempt > 1 => clear(app, claim.job).await.map(|()| false),
+        Ok(()) => Ok(false),
         Err(error) => note_failure(app, claim, error).await,
     };
-    if let Err(error) = noted {
+    let waits = noted.unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot store the status of the export's storage");
-    }
-    result
+        false
+    });
+    result.map_err(|error| if waits { ExportError::Waiting(Box::new(error)) } else { error })
 }
 
-/// Ignores failures that are not about storage, and permanent ones, which end the export anyway.
-async fn note_failure(app: &App, claim: &Claim, error: &ExportError) -> Result<(), StoreError> {
-    let Some(failure) = error.storage_failure() else { return Ok(()) };
-    let message = failure.while_retrying();
+/// Stores a failure, and returns whether the export waits for its storage. Ignores failures that are
+/// not about storage, and permanent ones, which end the export anyway.
+async fn note_failure(app: &App, claim: &Claim, error: &ExportError) -> Result<bool, StoreError> {
+    let Some((failure, is_refusal)) = error.storage_failure() else { return Ok(false) };
+    let settings = &app.config.exports;
+    let limit = if is_refusal {
+        Duration::from_secs(60 * settings.refused_minutes)
+    } else {
+        Duration::from_secs(3_600 * settings.retry_hours)
+    };
     let mut tx = app.store.write().await?;
+    let now = app.database_now(&mut tx).await?;
     // The job before the claim: in this order, a cancellation locks them, too.
+    let since = storage_rows::waits_since(&mut tx, claim.job, now).await?;
+    let until = since.saturating_add(millis(limit));
+    let message = failure.while_waiting(from_ms(since), from_ms(until));
     storage_rows::note_failure(&mut tx, claim.job, &message, &failure.detail).await?;
     match claims::extend(&mut tx, claim, app.config.lease()).await {
-        Ok(()) => tx.commit().await,
+        Ok(()) => {
+            tx.commit().await?;
+            Ok(now < until)
+        }
         // A worker that was paused beyond its lease knows less than the part's current worker.
-        Err(ClaimError::Lost) => Ok(()),
+        Err(ClaimError::Lost) => Ok(false),
         Err(ClaimError::Store(error)) => Err(error),
     }
 }
@@ -109,8 +126,8 @@ pub async fn watch(app: App, shutdown: CancellationToken) {
 async fn failing(app: &App) -> Result<Vec<String>, StoreError> {
     let mut tx = app.store.snapshot().await?;
     let waiting = storage_rows::waiting(&mut tx, None, MAX_NAMED).await?;
-    let line = |WaitingExport { workspace, object_prefix, error, .. }| {
-        format!("export {object_prefix} of {workspace}: {error}")
+    let line = |WaitingExport { workspace, object_prefix, error, detail, .. }| {
+        format!("export {object_prefix} of {workspace}: {error} Details: {detail}")
     };
     Ok(waiting.into_iter().map(line).collect())
 }

@@ -5,7 +5,17 @@ use uuid::Uuid;
 use super::storage_health::WaitingExport;
 use store::{StoreError, Tx, execute, from_row, on};
 
-from_row! { WaitingExport { workspace_id, workspace, object_prefix, error } }
+from_row! { WaitingExport { workspace_id, workspace, object_prefix, error, detail } }
+
+/// Since when a job in progress has been waiting for its storage: `now`, if it did not wait before.
+pub async fn waits_since(tx: &mut Tx, id: Uuid, now: i64) -> Result<i64, StoreError> {
+    let since = on!(tx, c => sqlx::query_scalar(
+        "UPDATE export_jobs SET waiting_since = coalesce(waiting_since, $2)
+         WHERE id = $1 AND state IN ('running', 'finishing') RETURNING waiting_since",
+    )
+    .bind(id).bind(now).fetch_optional(c).await?);
+    Ok(since.unwrap_or(now))
+}
 
 /// Stores why a job's files cannot be stored: the texts for the customer and the operator.
 pub async fn note_failure(
@@ -33,8 +43,8 @@ pub async fn clear_failure(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query(
-            "UPDATE export_jobs SET error = NULL, error_detail = NULL
-             WHERE id = $1 AND state IN ('running', 'finishing') AND error IS NOT NULL",
+            "UPDATE export_jobs SET error = NULL, error_detail = NULL, waiting_since = NULL
+             WHERE id = $1 AND state IN ('running', 'finishing') AND waiting_since IS NOT NULL",
         )
         .bind(id)
     );
@@ -48,7 +58,8 @@ pub async fn waiting(
     limit: i64,
 ) -> Result<Vec<WaitingExport>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT workspace_id, name AS workspace, object_prefix, error
+        "SELECT workspace_id, name AS workspace, object_prefix, error,
+                coalesce(error_detail, error) AS detail
          FROM export_jobs JOIN workspaces ON workspaces.id = workspace_id
          WHERE finished_at IS NULL AND error IS NOT NULL AND ($1 IS NULL OR workspace_id = $1)
          ORDER BY requested_at LIMIT $2",

@@ -24,6 +24,12 @@ pub trait Retry {
         false
     }
 
+    /// Whether the work waits for a server that others run, until a time limit of its own. No
+    /// attempt is counted.
+    fn waits(&self) -> bool {
+        false
+    }
+
     /// Whether the operation was rejected because of this machine's clock. If the clock is wrong,
     /// the work has not failed either: another machine can do it.
     fn is_clock_error(&self) -> bool {

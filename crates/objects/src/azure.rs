@@ -30,12 +30,14 @@ use url::Url;
 
 use self::transport::{ServiceClock, Transport, is_too_long};
 use super::bounds::{self, Pages, TOO_LONG};
-use super::failure::{Failure, SKEW_ALLOWED, clock_skew_error, innermost, is_transient};
+use super::failure::{
+    Failure, SKEW_ALLOWED, clock_skew_error, innermost, is_transient, shown_code,
+};
 use super::proxy::Proxy;
 use super::settings::AzureSettings;
 use super::stream::{collect, delete_each, in_parts, md5, part_size};
 use super::{
-    ByteStream, Entry, Head, HeadPredicate, ObjectError, Put, PutOptions, Sizes, below,
+    ByteStream, Entry, Head, HeadPredicate, ObjectError, Put, PutOptions, Reason, Sizes, below,
     content_type, without,
 };
 use kit::retry;
@@ -206,7 +208,7 @@ impl Azure {
             Err(failure) => return Err(failure.error),
         };
         let cut_off = format!("{self}: the response was cut off");
-        Ok(body.map_err(move |_| ObjectError::Unavailable(cut_off.clone())).boxed())
+        Ok(body.map_err(move |_| ObjectError::Unavailable(cut_off.clone().into())).boxed())
     }
 
     pub(super) async fn copy(
@@ -238,9 +240,9 @@ impl Azure {
                 CopyStatus::Success => return Ok(()),
                 CopyStatus::Pending if begun.elapsed() < MAX_COPY_TIME => {}
                 _ => {
-                    return Err(ObjectError::Unavailable(format!(
-                        "{self}: the copy to {to} did not complete ({status})"
-                    )));
+                    return Err(ObjectError::Unavailable(
+                        format!("{self}: the copy to {to} did not complete ({status})").into(),
+                    ));
                 }
             }
             checks += 1;
@@ -300,9 +302,12 @@ impl Azure {
         file_name: &str,
     ) -> Result<String, ObjectError> {
         if matches!(self.credentials, Credentials::Sas(_)) {
-            return Err(ObjectError::Refused(format!(
-                "{self}: a sas_token cannot sign download URLs: set the account's access_key"
-            )));
+            return Err(ObjectError::Refused(
+                format!(
+                    "{self}: a sas_token cannot sign download URLs: set the account's access_key"
+                )
+                .into(),
+            ));
         }
         let signed = self.signed(path, valid, Some(file_name))?;
         Ok(match &self.public_endpoint {
@@ -354,30 +359,32 @@ impl Azure {
         match error.kind() {
             ErrorKind::HttpResponse { status, error_code } => {
                 let (status, code) = (u16::from(*status), error_code.as_deref());
-                let error = self.refusal(action, path, status, code.unwrap_or_default());
+                let code = shown_code(code.unwrap_or_default());
+                let error = self.refusal(action, path, status, code);
                 Failure { status: Some(status), error }
             }
             _ if is_too_long(error) => {
-                Failure::without_response(ObjectError::Refused(format!("{self}: {TOO_LONG}")))
+                Failure::without_response(ObjectError::Refused(Reason::at(self, TOO_LONG)))
             }
             ErrorKind::Io => Failure::without_response(ObjectError::Unavailable(format!(
                 "cannot reach {self}: {}",
                 innermost(error)
-            ))),
+            ).into())),
             ErrorKind::Credential => Failure::without_response(ObjectError::Refused(format!(
                 "{self}: the credentials cannot be used: check the access_key or sas_token"
-            ))),
+            ).into())),
             _ => Failure::without_response(ObjectError::Unavailable(format!(
                 "{self}: cannot read the response to a {action}: check that the endpoint is Azure \
                  Blob Storage"
-            ))),
+            ).into())),
         }
     }
 
     /// The cause of a rejection, and how to fix it.
     fn refusal(&self, action: &str, path: &str, status: u16, code: &str) -> ObjectError {
         let (account, container) = (&self.account, self.container.container_name());
-        let refused = |text: String| ObjectError::Refused(format!("{self}: {text}"));
+        let refused = |text: String| ObjectError::Refused(Reason::at(self, text));
+        let unavailable = |text: String| ObjectError::Unavailable(Reason::at(self, text));
         match code {
             "ContainerNotFound" => refused(format!("the container {container} does not exist")),
             "ContainerBeingDeleted" => {
@@ -414,10 +421,9 @@ impl Azure {
             // Another writer of the same blob discarded the blocks.
             | "InvalidBlockList"
             | "Md5Mismatch" => {
-                ObjectError::Unavailable(format!("{self}: {action} failed for now ({code})"))
+                unavailable(format!("{action} failed for now ({code})"))
             }
-            _ if is_transient(status) => ObjectError::Unavailable(format!(
-                "{self}: {action} failed in Azure ({status} {code})"
+            _ if is_transient(status) => unavailable(format!("{action} failed in Azure ({status} {code})"
             )),
             _ => match status {
                 404 => ObjectError::NotFound(path.to_owned()),

@@ -4,7 +4,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use super::ObjectError;
+use super::{ObjectError, Reason};
 
 /// Maximum bytes of the response to a request that failed: its code and its message.
 pub(super) const MAX_ERROR_BYTES: usize = 64 << 10;
@@ -53,7 +53,7 @@ impl Pages {
         token: Option<&str>,
     ) -> Result<(), ObjectError> {
         self.count += 1;
-        let refused = |text: &str| Err(ObjectError::Refused(format!("{location}: {text}")));
+        let refused = |text: &str| Err(ObjectError::Refused(Reason::at(location, text)));
         if self.bytes > MAX_LIST_BYTES {
             return refused("the store lists too many objects");
         }
@@ -76,9 +76,9 @@ pub(super) async fn in_time<T>(
 ) -> Result<T, ObjectError> {
     tokio::time::timeout(MAX_LIST_TIME, list).await.unwrap_or_else(|_| {
         let minutes = MAX_LIST_TIME.as_secs() / 60;
-        Err(ObjectError::Unavailable(format!(
-            "{location}: a list did not end within {minutes} minutes"
-        )))
+        Err(ObjectError::Unavailable(
+            format!("{location}: a list did not end within {minutes} minutes").into(),
+        ))
     })
 }
 

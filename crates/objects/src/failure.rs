@@ -29,6 +29,12 @@ impl Failure {
     }
 }
 
+/// A code of a store as it is shown: nothing if it does not have the form of one.
+pub(super) fn shown_code(code: &str) -> &str {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if code.len() <= 64 && code.bytes().all(is_allowed) { code } else { "" }
+}
+
 /// The stores reject requests with a larger clock difference as replays; both document 15 minutes.
 pub(super) const SKEW_ALLOWED: SignedDuration = SignedDuration::from_mins(14);
 
@@ -49,10 +55,13 @@ pub(super) fn clock_skew_error(skew: Option<SignedDuration>) -> ObjectError {
         }
         None => "off".to_owned(),
     };
-    ObjectError::Clock(format!(
-        "the clock of this machine is {how_far}: synchronize it (NTP), because signatures are \
+    ObjectError::Clock(
+        format!(
+            "the clock of this machine is {how_far}: synchronize it (NTP), because signatures are \
          valid for minutes"
-    ))
+        )
+        .into(),
+    )
 }
 
 /// Whether a request with this status may succeed later. A success with an error was garbled, cut

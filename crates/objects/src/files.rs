@@ -317,13 +317,13 @@ fn head(size: u64, sidecar: Option<&Sidecar>) -> Head {
 fn io_error(root: &Path, action: &str, error: io::Error) -> ObjectError {
     let root = root.display();
     match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ObjectError::Unavailable(format!(
-            "the disk of {root} is full: free some space, and work continues"
-        )),
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            ObjectError::Refused(format!("no permission to {action} files in {root}: {error}"))
-        }
-        _ => ObjectError::Unavailable(format!("cannot {action} files in {root}: {error}")),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ObjectError::Unavailable(
+            format!("the disk of {root} is full: free some space, and work continues").into(),
+        ),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => ObjectError::Refused(
+            format!("no permission to {action} files in {root}: {error}").into(),
+        ),
+        _ => ObjectError::Unavailable(format!("cannot {action} files in {root}: {error}").into()),
     }
 }
 
@@ -356,7 +356,7 @@ fn checked_path(path: &str) -> Result<PathBuf, ObjectError> {
     if path.split('/').all(serves) {
         Ok(path.into())
     } else {
-        Err(ObjectError::Refused(format!("{path:?} is not a valid object path")))
+        Err(ObjectError::Refused(format!("{path:?} is not a valid object path").into()))
     }
 }
 

@@ -58,22 +58,92 @@ pub enum Objects {
     Files(Arc<Files>),
 }
 
-/// An error with a text for the operator, without credentials.
+/// An error with a text for the operator, without credentials. [`ObjectError::for_customer`] is the
+/// text for others.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
     /// Unreachable, busy, full, or failing: a later attempt may succeed.
     #[error("{0}")]
-    Unavailable(String),
+    Unavailable(Reason),
     /// Rejected because of this machine's clock.
     #[error("{0}")]
-    Clock(String),
+    Clock(Reason),
     /// An operator must fix something first; the text says what.
     #[error("{0}")]
-    Refused(String),
+    Refused(Reason),
     #[error("no such object: {0}")]
     NotFound(String),
     #[error("object storage settings: {0}")]
     Settings(String),
+}
+
+impl ObjectError {
+    /// The text for the customer whose storage it is: without the storage's address and without the
+    /// state of the network, which are the operator's business.
+    pub fn for_customer(&self) -> String {
+        match self {
+            Self::Unavailable(reason) | Self::Clock(reason) | Self::Refused(reason) => {
+                reason.for_customer().to_owned()
+            }
+            Self::NotFound(_) => self.to_string(),
+            Self::Settings(_) => UNUSABLE.to_owned(),
+        }
+    }
+}
+
+/// The text for customers of a failure that only the operator can look into.
+const UNUSABLE: &str = "the storage cannot be used at the moment";
+
+/// Why a request failed: for the operator, and for a customer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    text: String,
+    /// What the customer may know of it, if anything.
+    customer: Option<String>,
+}
+
+impl Reason {
+    /// What the store at `location` responded. Customers do not see the location.
+    fn at(location: &impl fmt::Display, text: impl Into<String>) -> Self {
+        let customer = text.into();
+        Self { text: format!("{location}: {customer}"), customer: Some(customer) }
+    }
+
+    /// A sentence about an error: `sentence` gets its text.
+    fn about(error: &ObjectError, sentence: impl Fn(&str) -> String) -> Self {
+        let customer = Some(sentence(&error.for_customer()));
+        Self { text: sentence(&error.to_string()), customer }
+    }
+
+    /// Adds a sentence, which the customer may know.
+    pub fn with(self, sentence: &str) -> Self {
+        let customer = format!("{}. {sentence}", self.for_customer());
+        Self { text: format!("{}. {sentence}", self.text), customer: Some(customer) }
+    }
+
+    /// The text for the customer.
+    pub fn for_customer(&self) -> &str {
+        self.customer.as_deref().unwrap_or(UNUSABLE)
+    }
+}
+
+/// The text for the operator.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl From<String> for Reason {
+    fn from(text: String) -> Self {
+        Self { text, customer: None }
+    }
+}
+
+impl From<&str> for Reason {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
 }
 
 impl Retry for ObjectError {
@@ -413,6 +483,28 @@ mod tests {
             assert!(!check(name, value), "{name:?}: {value:?}");
         }
         assert!(!check("a", &"x".repeat(2048)));
+    }
+
+    #[test]
+    fn customers_see_no_location() {
+        let location = "s3://exports at http://10.0.0.7:9000";
+        let refused = Reason::at(&location, "access denied");
+        let limit = Reason::about(&ObjectError::Refused(refused.clone()), |error| {
+            format!("cannot read ({error})")
+        });
+        assert_eq!(limit.for_customer(), "cannot read (access denied)");
+        assert!(limit.to_string().contains(location));
+        let error = ObjectError::Refused(refused.with("Grant it."));
+        assert_eq!(error.for_customer(), "access denied. Grant it.");
+        assert!(error.to_string().contains(location));
+        let unreached = format!("cannot reach {location}: connection refused");
+        for error in [
+            ObjectError::Unavailable(unreached.clone().into()),
+            ObjectError::Settings(unreached.clone()),
+        ] {
+            assert_eq!(error.for_customer(), UNUSABLE);
+            assert!(error.to_string().contains(&unreached));
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::TryStreamExt as _;
 use uuid::Uuid;
 
-use super::{NO_CONDITIONAL_WRITES, ObjectError, Objects, Put, PutOptions};
+use super::{NO_CONDITIONAL_WRITES, ObjectError, Objects, Put, PutOptions, Reason};
 
 const BODY: &[u8] = b"longshore tested whether it can write here; you can delete this file\n";
 
@@ -24,16 +24,14 @@ fn path(id: Uuid, name: &str) -> String {
 /// parts and deletes small objects below `longshore-probe/`. Fails if a put fails, or if the store
 /// overwrites objects in a conditional put. For each other failure, returns a sentence that says
 /// which feature of exports will not work.
-pub async fn own_storage(objects: &Objects) -> Result<Vec<String>, ObjectError> {
+pub async fn own_storage(objects: &Objects) -> Result<Vec<Reason>, ObjectError> {
     let id = Uuid::new_v4();
     let (first, second) = (path(id, "put"), path(id, "copy"));
     put_first(objects, &first).await?;
     // Every export file is written with this condition.
     let conditional_put = match put(objects, &first, true).await {
         Ok(Put::Exists) => Ok(()),
-        Ok(Put::Written) => {
-            Err(ObjectError::Refused(format!("{objects}: {NO_CONDITIONAL_WRITES}")))
-        }
+        Ok(Put::Written) => Err(ObjectError::Refused(Reason::at(objects, NO_CONDITIONAL_WRITES))),
         Err(error) => Err(error),
     };
     if conditional_put.is_err() {
@@ -74,6 +72,15 @@ pub async fn can_write(objects: &Objects, id: Uuid) -> Result<(), ObjectError> {
     objects.delete(&key).await
 }
 
+/// Whether a storage that failed accepts objects again: a test before work that would be lost. It
+/// may refuse what only the test writes.
+pub async fn is_back(objects: &Objects, id: Uuid) -> Result<(), ObjectError> {
+    match can_write(objects, id).await {
+        Err(ObjectError::Refused(_)) => Ok(()),
+        tested => tested,
+    }
+}
+
 /// [`put`]s, and after an error deletes what may have been written nevertheless.
 async fn put_first(objects: &Objects, key: &str) -> Result<(), ObjectError> {
     let written = put(objects, key, false).await;
@@ -98,24 +105,29 @@ fn metadata() -> BTreeMap<String, String> {
     [("probe".to_owned(), "1".to_owned())].into()
 }
 
-async fn try_head(objects: &Objects, key: &str) -> Result<(), String> {
+async fn try_head(objects: &Objects, key: &str) -> Result<(), Reason> {
     const FAILS: &str = "exports that retry a file fail";
     match objects.head(key).await {
         Ok(Some(head)) if head.size != BODY.len() as u64 => {
-            Err(format!("the store reports a wrong object size: {FAILS}"))
+            Err(format!("the store reports a wrong object size: {FAILS}").into())
         }
         Ok(Some(head)) if head.metadata != metadata() => {
-            Err(format!("the store does not store metadata: {FAILS}"))
+            Err(format!("the store does not store metadata: {FAILS}").into())
         }
         Ok(Some(_)) => Ok(()),
-        Ok(None) => Err(format!("a written object is not immediately visible: {FAILS}")),
-        Err(error) => Err(format!("cannot read object properties ({error}): {FAILS}")),
+        Ok(None) => Err(format!("a written object is not immediately visible: {FAILS}").into()),
+        Err(error) => Err(Reason::about(&error, |error| {
+            format!("cannot read object properties ({error}): {FAILS}")
+        })),
     }
 }
 
-async fn try_get(objects: &Objects, key: &str) -> Result<(), String> {
-    let problem = |error| format!("cannot read objects ({error}): files cannot be verified");
-    read(objects, key).await.map_err(problem)
+async fn try_get(objects: &Objects, key: &str) -> Result<(), Reason> {
+    read(objects, key).await.map_err(|error| {
+        Reason::about(&error, |error| {
+            format!("cannot read objects ({error}): files cannot be verified")
+        })
+    })
 }
 
 /// Reads an object of [`put`].
@@ -134,43 +146,50 @@ async fn read(objects: &Objects, key: &str) -> Result<(), ObjectError> {
     if is_same {
         return Ok(());
     }
-    Err(ObjectError::Refused(format!(
-        "{objects}: an object read back differs from what was \
-                                      written"
-    )))
+    let text = "an object read back differs from what was written";
+    Err(ObjectError::Refused(Reason::at(objects, text)))
 }
 
-async fn try_copy(objects: &Objects, from: &str, to: &str) -> Result<(), String> {
+async fn try_copy(objects: &Objects, from: &str, to: &str) -> Result<(), Reason> {
     objects.copy(from, to, &|_| true).await.map_err(|error| {
-        format!("cannot copy objects ({error}): an export that runs across midnight (UTC) fails")
+        Reason::about(&error, |error| {
+            format!(
+                "cannot copy objects ({error}): an export that runs across midnight (UTC) fails"
+            )
+        })
     })
 }
 
 /// Large files are uploaded in parts. Most exports have none, so a store without this condition is
 /// not rejected.
-async fn try_upload(objects: &Objects, key: &str) -> Result<(), String> {
+async fn try_upload(objects: &Objects, key: &str) -> Result<(), Reason> {
     match objects.rejects_upload(key, Bytes::from_static(BODY)).await {
         Ok(true) => Ok(()),
         Ok(false) => Err("the store does not support conditional writes in parts \
                           (CompleteMultipartUpload with If-None-Match: *): a paused worker could \
                           replace a file of more than 16 MiB that is already counted"
-            .to_owned()),
-        Err(error) => Err(format!(
-            "cannot upload objects in parts ({error}): exports with a file of more than 16 MiB fail"
-        )),
+            .into()),
+        Err(error) => Err(Reason::about(&error, |error| {
+            format!(
+                "cannot upload objects in parts ({error}): exports with a file of more than 16 \
+                 MiB fail"
+            )
+        })),
     }
 }
 
-async fn try_delete(objects: &Objects, a: &str, b: &str) -> Result<(), String> {
+async fn try_delete(objects: &Objects, a: &str, b: &str) -> Result<(), Reason> {
     let removed = async {
         objects.delete(a).await?;
         objects.delete(b).await
     };
     removed.await.map_err(|error| {
-        format!(
-            "cannot delete objects ({error}): an export that runs across midnight (UTC) fails, and \
-             the files of cancelled and failed exports stay, as does the object of this test below \
-             longshore-probe/"
-        )
+        Reason::about(&error, |error| {
+            format!(
+                "cannot delete objects ({error}): an export that runs across midnight (UTC) fails, \
+                 and the files of cancelled and failed exports stay, as does the object of this \
+                 test below longshore-probe/"
+            )
+        })
     })
 }

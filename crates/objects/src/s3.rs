@@ -41,7 +41,7 @@ use super::proxy::Proxy;
 use super::settings::S3Settings;
 use super::stream::{PARTS_IN_FLIGHT, collect, delete_each, in_parts, md5, part_size};
 use super::{
-    ByteStream, Entry, Head, HeadPredicate, ObjectError, Put, PutOptions, Sizes, below,
+    ByteStream, Entry, Head, HeadPredicate, ObjectError, Put, PutOptions, Reason, Sizes, below,
     content_disposition, content_type, percent_encoded, without,
 };
 use kit::retry;
@@ -227,8 +227,8 @@ impl S3 {
                 }
                 // A check before the write would allow another write in between.
                 Some(501) if options.if_absent => {
-                    let why = format!("{self}: {}", super::NO_CONDITIONAL_WRITES);
-                    return Err(ObjectError::Refused(why));
+                    let reason = Reason::at(self, super::NO_CONDITIONAL_WRITES);
+                    return Err(ObjectError::Refused(reason));
                 }
                 _ => return Err(failure.error),
             }
@@ -283,9 +283,9 @@ impl S3 {
         Ok(stream::try_unfold((response.body, location), |(mut body, location)| async {
             match body.try_next().await {
                 Ok(bytes) => Ok(bytes.map(|bytes| (bytes, (body, location)))),
-                Err(_) => {
-                    Err(ObjectError::Unavailable(format!("{location}: the response was cut off")))
-                }
+                Err(_) => Err(ObjectError::Unavailable(
+                    format!("{location}: the response was cut off").into(),
+                )),
             }
         })
         .boxed())
@@ -361,9 +361,9 @@ impl S3 {
                 let size = object.size().and_then(|size| u64::try_from(size).ok());
                 // The SDK accepts a truncated response as complete.
                 let (Some(key), Some(size)) = (object.key(), size) else {
-                    return Err(ObjectError::Unavailable(format!(
-                        "{self}: cannot read a list response"
-                    )));
+                    return Err(ObjectError::Unavailable(
+                        format!("{self}: cannot read a list response").into(),
+                    ));
                 };
                 pages.count_entry(key);
                 entries.push(Entry { key: without(&self.prefix, key), size });
@@ -473,9 +473,10 @@ impl S3 {
         if self.kms_key.is_none() || used == Some(&ServerSideEncryption::AwsKms) {
             return Ok(());
         }
-        Err(ObjectError::Refused(format!(
-            "{self}: the store ignores sse_kms_key_id, so objects would not be encrypted with that \
-             key: use a store that supports SSE-KMS, or remove sse_kms_key_id"
+        Err(ObjectError::Refused(Reason::at(
+            self,
+            "the store ignores sse_kms_key_id, so objects would not be encrypted with that key: \
+             use a store that supports SSE-KMS, or remove sse_kms_key_id",
         )))
     }
 

@@ -118,9 +118,10 @@ where
 
 /// The error of a stream with the wrong length.
 pub(super) fn wrong_size(received: u64, size: u64) -> ObjectError {
-    ObjectError::Refused(format!(
-        "an object declared with {size} bytes had {received} or more; it was not written"
-    ))
+    ObjectError::Refused(
+        format!("an object declared with {size} bytes had {received} or more; it was not written")
+            .into(),
+    )
 }
 
 /// Adds `bytes` to a digest, on a compute thread.

@@ -219,10 +219,18 @@ pub struct Exports {
     /// Memory of one worker for users' data, in bytes. A part needs up to 48 MiB. A larger file is
     /// built in pieces. The parts of one workspace leave 48 MiB to others.
     pub memory_bytes: usize,
-    /// Attempts at planning, at a part, or at finishing, before the export fails.
+    /// Attempts at planning, at a part, or at finishing, before the export fails, 1 to 9,999. Attempts
+    /// that wait for a storage do not count.
     pub attempts: u32,
     /// First pause between attempts, in milliseconds. It doubles with each attempt, up to a minute.
     pub retry_ms: u64,
+    /// Hours for which an export waits for a storage that is unavailable, before it fails, at most
+    /// 8,760. They begin again with each file that is written after a failure. 0: the failures count
+    /// as attempts.
+    pub retry_hours: u64,
+    /// Minutes for which an export waits for a storage that refuses its requests, such as
+    /// credentials that are not valid, at most 525,600. 0: the export fails immediately.
+    pub refused_minutes: u64,
     /// Minutes for which a download URL is valid after its export is done.
     pub download_minutes: u64,
     /// Seconds after which a waiting export is planned even if its message did not arrive.
@@ -407,6 +415,8 @@ impl Default for Config {
                 memory_bytes: 144 << 20,
                 attempts: 10,
                 retry_ms: 1_000,
+                retry_hours: 24,
+                refused_minutes: 15,
                 download_minutes: 240,
                 requeue_seconds: 30,
                 cleanup_hours: 24,

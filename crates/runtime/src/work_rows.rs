@@ -60,11 +60,12 @@ pub struct Lease {
 }
 from_row! { Lease { kind, job, item, workspace_id, attempt, expires_at } }
 
-/// The first `limit` claims with a lease, by kind and job. Reads only the index of claims with an
+/// The first `limit` claims with a lease, by kind and job, with the attempts of `Claim::attempts`. Reads only the index of claims with an
 /// owner.
 pub async fn leases(tx: &mut Tx, limit: i64) -> Result<Vec<Lease>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT kind, job, item, nullif(workspace_id, 0) AS workspace_id, attempt,
+        "SELECT kind, job, item, nullif(workspace_id, 0) AS workspace_id,
+                attempt / 10000 + attempt % 10000 AS attempt,
                 due_at AS expires_at
          FROM claims WHERE owner IS NOT NULL ORDER BY kind, job, item LIMIT $1",
     )

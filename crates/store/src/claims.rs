@@ -89,10 +89,32 @@ pub struct Claim {
     /// The job's workspace; 0 if it has none, or if an older program offered the row.
     pub workspace: i32,
     pub item: i64,
-    /// Number of the attempt, from 1. Offering the row again resets it to 1.
+    /// Number of the attempt, from 1, and from 1 above the next multiple of [`WAIT`] after each
+    /// [`wait`]. Offering the row again resets it to 1.
     pub attempt: i32,
     /// Identifies this claim: the row must still have this owner for the claim to be valid.
     owner: Uuid,
+}
+
+/// The step of [`Claim::attempt`] that a [`wait`] makes. Attempts mark their writes with their
+/// numbers, so these must not be used again: a wait cannot count from 1.
+pub const WAIT: i32 = 10_000;
+
+impl Claim {
+    /// The attempts since the last wait, with this one.
+    pub fn counted_attempts(&self) -> u32 {
+        u32::try_from(self.attempt % WAIT).unwrap_or(u32::MAX)
+    }
+
+    /// How often the work has waited.
+    pub fn waits(&self) -> u32 {
+        u32::try_from(self.attempt / WAIT).unwrap_or_default()
+    }
+
+    /// All attempts, if each wait followed one.
+    pub fn attempts(&self) -> u32 {
+        self.waits().saturating_add(self.counted_attempts())
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -321,6 +343,16 @@ pub async fn release_uncounted(
 ) -> Result<(), ClaimError> {
     let mut tx = store.write().await?;
     set_due(&mut tx, claim, delay, None, Some(claim.attempt - 1)).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Returns the row to others after `delay`, and counts attempts from 1 again.
+pub async fn wait(store: &Store, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
+    let mut tx = store.write().await?;
+    // The last step leaves room for its attempts; with pauses of a minute, it is months away.
+    let steps = (claim.attempt / WAIT + 1).min(i32::MAX / WAIT - 1);
+    let next = steps * WAIT;
+    set_due(&mut tx, claim, delay, None, Some(next)).await?;
     Ok(tx.commit().await?)
 }
 

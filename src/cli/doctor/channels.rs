@@ -179,7 +179,7 @@ async fn try_address(subject: String, url: String, config: Config) -> Finding {
     let (method, response) = (Method::HEAD, ResponseBody::ErrorText);
     let request = Request { method, url, headers, body, timeout: None, response };
     let clock = Clock::system();
-    let result = Sender::new(&config).request(request, &clock).await;
+    let result = Sender::new(&config).showing_addresses().request(request, &clock).await;
     match result {
         Ok(response) => judge(subject, &host, response.status),
         Err(RequestError::Refused(error)) => {

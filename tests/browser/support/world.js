@@ -174,6 +174,8 @@ export class World {
             LONGSHORE_OPS_LISTEN: `127.0.0.1:${ops}`,
             LONGSHORE_CONSOLE_LISTEN: `127.0.0.1:${console}`,
             LONGSHORE_EXPORTS__RETRY_MS: "100",
+            LONGSHORE_EXPORTS__RETRY_HOURS: "0",
+            LONGSHORE_EXPORTS__REFUSED_MINUTES: "0",
             NO_PROXY: "*",
         };
         if (publicUrl) world.environment.LONGSHORE_CONSOLE_PUBLIC_URL = world.console;

@@ -187,6 +187,9 @@ impl Fleet {
             ("LONGSHORE_LOG_FORMAT", "text".to_owned()),
             ("LONGSHORE_LOG__PARTITIONS", "4".to_owned()),
             ("LONGSHORE_WORKER__POLL_MS", "150".to_owned()),
+            // Exports fail after their attempts, unless a test is about waiting.
+            ("LONGSHORE_EXPORTS__RETRY_HOURS", "0".to_owned()),
+            ("LONGSHORE_EXPORTS__REFUSED_MINUTES", "0".to_owned()),
             ("RUST_LOG", "info".to_owned()),
         ]
         .map(|(name, value)| (name.to_owned(), value))

@@ -10,7 +10,7 @@ use crate::Failure;
 use gateway::ApiError;
 use gateway::app::App;
 use gateway::workspaces::{StorageError, open_storage};
-use objects::probe;
+use objects::{Reason, probe};
 use runtime::fairness::Reservation;
 use store::StoreError;
 
@@ -76,12 +76,24 @@ async fn own_storage(app: &App, storage: Uuid) -> Result<Tested, StoreError> {
     let objects = match open_storage(app, storage).await {
         Ok(objects) => objects,
         Err(StorageError::Store(error)) => return Err(error),
-        Err(error) => return Ok(Tested::Refused(Failure::storage(&error).message)),
+        Err(error) => return Ok(refused(Failure::storage(&error))),
     };
     Ok(match probe::own_storage(&objects).await {
-        Ok(limits) => Tested::Writable(limits),
-        Err(error) => Tested::Refused(Failure::objects(&error, true).message),
+        Ok(limits) => {
+            for limit in &limits {
+                tracing::warn!(%storage, %limit, "a storage does not support everything");
+            }
+            let for_customer = |limit: &Reason| limit.for_customer().to_owned();
+            Tested::Writable(limits.iter().map(for_customer).collect())
+        }
+        Err(error) => refused(Failure::objects(&error, true)),
     })
+}
+
+/// The customer gets the message, and the log the details.
+fn refused(failure: Failure) -> Tested {
+    tracing::warn!(detail = failure.detail, "cannot write to a workspace's own storage");
+    Tested::Refused(failure.message)
 }
 
 async fn build_storage(app: &App) -> Tested {

@@ -22,7 +22,7 @@ impl Azure {
         file_name: Option<&str>,
     ) -> Result<Url, ObjectError> {
         let unusable =
-            |_| ObjectError::Refused(format!("{self}: {path:?} is not a valid blob name"));
+            |_| ObjectError::Refused(format!("{self}: {path:?} is not a valid blob name").into());
         let mut url = self.blob(path).url().map_err(unusable)?;
         let key = match &self.credentials {
             Credentials::Sas(token) => {

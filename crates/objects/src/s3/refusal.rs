@@ -9,11 +9,11 @@ use jiff::Timestamp;
 
 use super::limited::is_too_long;
 use super::{Response, S3};
-use crate::ObjectError;
 use crate::bounds::TOO_LONG;
 use crate::failure::{
-    Failure, SKEW_ALLOWED, clock_skew, clock_skew_error, innermost, is_transient,
+    Failure, SKEW_ALLOWED, clock_skew, clock_skew_error, innermost, is_transient, shown_code,
 };
+use crate::{ObjectError, Reason};
 
 /// Requests that need no existing object.
 const NEEDS_BUCKET_ONLY: [&str; 3] = ["PutObject", "ListBucket", "ListBucketMultipartUploads"];
@@ -27,7 +27,7 @@ impl S3 {
     ) -> Failure {
         match error {
             SdkError::ServiceError(context) => {
-                let code = context.err().code().unwrap_or_default();
+                let code = shown_code(context.err().code().unwrap_or_default());
                 let message = context.err().message().unwrap_or_default();
                 let status = context.raw().status().as_u16();
                 let error = self
@@ -38,14 +38,14 @@ impl S3 {
             SdkError::ResponseError(context) => {
                 let status = context.raw().status().as_u16();
                 let error = if is_too_long(error) {
-                    ObjectError::Refused(format!("{self}: {TOO_LONG}"))
+                    ObjectError::Refused(Reason::at(self, TOO_LONG))
                 } else {
                     self.refusal(action, path, "", context.raw())
                 };
                 Failure { status: Some(status), error }
             }
             SdkError::TimeoutError(_) => Failure::without_response(ObjectError::Unavailable(
-                format!("{self}: {action} timed out"),
+                format!("{self}: {action} timed out").into(),
             )),
             SdkError::DispatchFailure(failure) => {
                 let error = failure.as_connector_error();
@@ -53,12 +53,13 @@ impl S3 {
                 Failure::without_response(if error.is_some_and(|error| lacks_credentials(error)) {
                     credentials_missing(self, reason)
                 } else {
-                    ObjectError::Unavailable(format!("cannot reach {self}: {reason}"))
+                    ObjectError::Unavailable(format!("cannot reach {self}: {reason}").into())
                 })
             }
-            _ => Failure::without_response(ObjectError::Refused(format!(
-                "{self}: cannot send {action}: a setting or the key {path:?} is not valid"
-            ))),
+            _ => Failure::without_response(ObjectError::Refused(
+                format!("{self}: cannot send {action}: a setting or the key {path:?} is not valid")
+                    .into(),
+            )),
         }
     }
 
@@ -70,9 +71,9 @@ impl S3 {
         };
         match self.get(path).await {
             // The body is not read.
-            Ok(_) => ObjectError::Unavailable(format!(
-                "{self}: HeadObject was rejected ({status}), but GetObject was not"
-            )),
+            Ok(_) => ObjectError::Unavailable(
+                format!("{self}: HeadObject was rejected ({status}), but GetObject was not").into(),
+            ),
             Err(error) => error,
         }
     }
@@ -83,12 +84,16 @@ impl S3 {
         let header = |name| answer.headers().get(name);
         let region = header("x-amz-bucket-region");
         let skew = header("date").and_then(|date| clock_skew(date, Timestamp::now()));
-        let refused = |text: String| ObjectError::Refused(format!("{self}: {text}"));
+        let refused = |text: String| ObjectError::Refused(Reason::at(self, text));
+        let unavailable = |text: String| ObjectError::Unavailable(Reason::at(self, text));
         match code {
             "NoSuchBucket" => refused(format!("the bucket {bucket} does not exist")),
-            "NoSuchUpload" | "InvalidPart" => ObjectError::Unavailable(format!(
-                "{self}: the unfinished upload of {path}, or a part of it, no longer exists"
-            )),
+            "NoSuchUpload" | "InvalidPart" => ObjectError::Unavailable(
+                format!(
+                    "{self}: the unfinished upload of {path}, or a part of it, no longer exists"
+                )
+                .into(),
+            ),
             // The second is a code of versitygw.
             "InvalidAccessKeyId" | "XAdminUserNotFound" => {
                 refused("the store does not know the access_key_id".into())
@@ -97,10 +102,13 @@ impl S3 {
                 refused("the secret_access_key does not belong to the access_key_id".into())
             }
             "ExpiredToken" | "TokenRefreshRequired" if self.renews_credentials => {
-                ObjectError::Unavailable(format!(
-                    "{self}: the credentials of this machine have expired ({code}): check what \
+                ObjectError::Unavailable(
+                    format!(
+                        "{self}: the credentials of this machine have expired ({code}): check what \
                      renews them"
-                ))
+                    )
+                    .into(),
+                )
             }
             "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired" => {
                 refused("the session_token has expired or is not valid: set a new one".into())
@@ -119,15 +127,15 @@ impl S3 {
             | "XMinioStorageFull"
             | "InsufficientStorageSpace"
             | "BucketMaxSizeExceeded"
-            | "CloudTotalAliveSizeQuotaExceed" => ObjectError::Unavailable(format!(
-                "{self}: storage is full ({code}): free some space, or raise the quota"
+            | "CloudTotalAliveSizeQuotaExceed" => unavailable(format!(
+                "storage is full ({code}): free some space, or raise the quota"
             )),
             _ if is_transient_code(code) => {
-                ObjectError::Unavailable(format!("{self}: {action} failed for now ({code})"))
+                unavailable(format!("{action} failed for now ({code})"))
             }
-            _ if is_transient(status) => ObjectError::Unavailable(format!(
-                "{self}: {action} failed in the store ({status} {code})"
-            )),
+            _ if is_transient(status) => {
+                unavailable(format!("{action} failed in the store ({status} {code})"))
+            }
             _ => match status {
                 301 | 307 | 400 if region.is_some_and(|theirs| theirs != self.region) => {
                     refused(self.wrong_region(region))
@@ -153,6 +161,7 @@ impl S3 {
     /// The cause of a rejection by the store's KMS, and how to fix it. A bucket can also use a KMS
     /// key by default.
     fn kms_refusal(&self, action: &str, code: &str, message: &str) -> Option<ObjectError> {
+        let unavailable = |text: String| ObjectError::Unavailable(Reason::at(self, text));
         let key = match &self.kms_key {
             Some(key) => format!("the KMS key {key}"),
             None => "the KMS key of the bucket".to_owned(),
@@ -170,9 +179,7 @@ impl S3 {
             | "KMS.KMSInternalException"
             | "KMS.DependencyTimeoutException"
             | "KMS.KeyUnavailableException" => {
-                return Some(ObjectError::Unavailable(format!(
-                    "{self}: {action} failed for now ({code})"
-                )));
+                return Some(unavailable(format!("{action} failed for now ({code})")));
             }
             _ if code.starts_with("KMS.") => format!("{key} was rejected ({code})"),
             // MinIO without a KMS.
@@ -186,7 +193,7 @@ impl S3 {
             }
             _ => return None,
         };
-        Some(ObjectError::Refused(format!("{self}: {text}")))
+        Some(ObjectError::Refused(Reason::at(self, text)))
     }
 
     fn wrong_region(&self, theirs: Option<&str>) -> String {
@@ -237,10 +244,13 @@ fn lacks_credentials(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 fn credentials_missing(s3: &S3, reason: String) -> ObjectError {
-    ObjectError::Refused(format!(
-        "{s3}: no credentials found: set access_key_id and secret_access_key, or configure the \
+    ObjectError::Refused(
+        format!(
+            "{s3}: no credentials found: set access_key_id and secret_access_key, or configure the \
          default credential chain ({reason})"
-    ))
+        )
+        .into(),
+    )
 }
 
 #[cfg(test)]

@@ -32,10 +32,13 @@ impl S3 {
         let answer = self.call("PutObject", path, request.send()).await?;
         self.check_encryption(answer.server_side_encryption())?;
         let id = answer.upload_id.ok_or_else(|| {
-            ObjectError::Refused(format!(
-                "{self}: the store started an upload without an upload \
+            ObjectError::Refused(
+                format!(
+                    "{self}: the store started an upload without an upload \
                                           ID"
-            ))
+                )
+                .into(),
+            )
         })?;
         let (s3, path) = (self.clone(), path.to_owned());
         let target = Target { s3, path, size, id, parts: PendingParts::default() };
@@ -146,7 +149,9 @@ impl Target {
             },
             Some(412) if if_absent => Ok(Put::Exists),
             // Another write of the key is in progress. S3 then rejects this upload for good.
-            Some(409) if if_absent => Err(ObjectError::Unavailable(failure.error.to_string())),
+            Some(409) if if_absent => {
+                Err(ObjectError::Unavailable(failure.error.to_string().into()))
+            }
             _ => Err(failure.error),
         }
     }

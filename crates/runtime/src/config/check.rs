@@ -175,7 +175,15 @@ impl Config {
             !(1..=500_000).contains(&self.exports.users_per_file),
             "exports.users_per_file must be 1 to 500,000",
         );
-        refuse(self.exports.attempts == 0, "exports.attempts must be at least 1");
+        refuse(
+            !(1..=9_999).contains(&self.exports.attempts),
+            "exports.attempts must be 1 to 9,999",
+        );
+        refuse(self.exports.retry_hours > 8_760, "exports.retry_hours must be at most 8,760");
+        refuse(
+            self.exports.refused_minutes > 525_600,
+            "exports.refused_minutes must be at most 525,600",
+        );
         refuse(
             !(1..=3_650).contains(&self.exports.keep_days),
             "exports.keep_days must be 1 to 3,650",

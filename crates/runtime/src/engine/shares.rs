@@ -150,7 +150,7 @@ pub async fn run<H: Handler>(
                         };
                         let span = tracing::info_span!(
                             "claim", kind = H::KIND.name(), job = %claim.job, item = claim.item,
-                            attempt = claim.attempt,
+                            attempt = claim.attempts(),
                             // Known once the work has loaded its job.
                             request_id = tracing::field::Empty,
                         );
@@ -328,7 +328,7 @@ struct ClaimTask<H> {
 
 impl<H: Handler> ClaimTask<H> {
     async fn run(self, claim: Claim, stop: CancellationToken) {
-        let settled = if self.attempt(&claim) > self.options.attempts {
+        let settled = if claim.counted_attempts() > self.options.attempts {
             tracing::error!("giving up: the worker was lost in every attempt");
             self.handler.give_up(&claim, None).await
         } else {
@@ -395,7 +395,12 @@ impl<H: Handler> ClaimTask<H> {
             tracing::error!(%error, "left for a worker with a correct clock");
             return self.leave(claim, CLOCK_PAUSE).await;
         }
-        let last = self.attempt(claim) >= self.options.attempts;
+        if error.waits() {
+            let pause = self.pause(claim);
+            tracing::warn!(%error, ?pause, "attempt failed; waiting");
+            return self.wait(claim, pause).await;
+        }
+        let last = claim.counted_attempts() >= self.options.attempts;
         if error.can_retry() && !last {
             let pause = self.pause(claim);
             tracing::warn!(%error, ?pause, "attempt failed; retrying");
@@ -409,12 +414,8 @@ impl<H: Handler> ClaimTask<H> {
         given_up
     }
 
-    fn attempt(&self, claim: &Claim) -> u32 {
-        u32::try_from(claim.attempt).unwrap_or(u32::MAX)
-    }
-
     fn pause(&self, claim: &Claim) -> Duration {
-        retry::backoff(self.attempt(claim), self.options.pause, MAX_BACKOFF)
+        retry::backoff(claim.attempts(), self.options.pause, MAX_BACKOFF)
     }
 
     /// Whether this machine's clock is wrong compared with the database's. If it is right, every
@@ -440,6 +441,12 @@ impl<H: Handler> ClaimTask<H> {
         let leaving =
             async move { claims::release_uncounted(&store, &claim, UNPROCESSABLE_PAUSE).await };
         within_timeout(leaving, sleep(TIMEOUT)).await
+    }
+
+    async fn wait(&self, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
+        let (store, claim) = (self.store.clone(), *claim);
+        let waiting = async move { claims::wait(&store, &claim, delay).await };
+        within_timeout(waiting, sleep(TIMEOUT)).await
     }
 
     async fn release(&self, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {

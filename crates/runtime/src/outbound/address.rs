@@ -204,13 +204,19 @@ pub struct Refused {
     address: IpAddr,
 }
 
+/// The name servers gave no address.
+#[derive(Debug, thiserror::Error)]
+#[error("the host name cannot be looked up")]
+pub struct LookupFailed(#[source] io::Error);
+
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let Self { allowed, lookups } = self.clone();
         // Read here, in the task of the request: the rest may run in one of the client's own.
         let holder = current_holder();
         Box::pin(async move {
-            let addresses = lookups.look_up(holder, name.as_str().to_owned(), 0).await?;
+            let looked_up = lookups.look_up(holder, name.as_str().to_owned(), 0).await;
+            let addresses = looked_up.map_err(LookupFailed)?;
             Ok(Box::new(reachable(addresses.into_iter(), &allowed)?.into_iter()) as Addrs)
         })
     }

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use crate::config::Config;
-use crate::outbound::address::{NameLookups, Refused, Resolver};
+use crate::outbound::address::{LookupFailed, NameLookups, Refused, Resolver};
 use crate::traces;
 use kit::clock::Clock;
 
@@ -33,6 +33,10 @@ const READ_TIME: Duration = Duration::from_secs(2);
 /// The longest `Retry-After` that is respected, so that no server delays a message for days.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3_600);
 
+/// The text for customers if a host name leads to no allowed address. It is the same if the name does
+/// not exist: a customer must not learn which internal names exist, and where they lead.
+const NO_ADDRESS: &str = "the host name has no address that is allowed";
+
 /// How long an unused connection to a receiver is kept.
 const IDLE: Duration = Duration::from_secs(30);
 
@@ -44,6 +48,8 @@ pub struct Sender {
     lookups: NameLookups,
     connect_timeout: Duration,
     timeout: Duration,
+    /// Whether errors show what a host name resolves to.
+    shows_addresses: bool,
     client: Arc<OnceCell<Client>>,
 }
 
@@ -148,6 +154,7 @@ impl Sender {
             // The shorter one, or the end of the request would hide that there was no connection.
             connect_timeout: connect_timeout.min(timeout / 2),
             timeout,
+            shows_addresses: false,
             client: Arc::default(),
         }
     }
@@ -157,7 +164,12 @@ impl Sender {
     pub fn for_operator(config: &Config) -> Self {
         let every = [IpNet::from(Ipv4Net::default()), IpNet::from(Ipv6Net::default())];
         let lookups = NameLookups::for_operators();
-        Self { allowed: every.into(), lookups, ..Self::new(config) }
+        Self { allowed: every.into(), lookups, ..Self::new(config).showing_addresses() }
+    }
+
+    /// The same with errors that only the operator sees.
+    pub fn showing_addresses(self) -> Self {
+        Self { shows_addresses: true, ..self }
     }
 
     /// POSTs `body` to the checked `url`; returns the status if it is 2xx.
@@ -238,15 +250,22 @@ impl Sender {
     }
 
     fn no_response(&self, error: reqwest::Error, timeout: Duration) -> RequestError {
+        let host = error.url().and_then(Url::host_str).unwrap_or_default().to_owned();
         // The URL may contain a password or a token.
         let error = error.without_url();
+        let is_about_address =
+            is_caused_by::<Refused>(&error) || is_caused_by::<LookupFailed>(&error);
         let text = match (error.is_timeout(), error.is_connect()) {
             (true, true) => format!("not connected within {:?}", self.connect_timeout),
             (true, false) => format!("no response within {timeout:?}"),
+            _ if is_about_address && !self.shows_addresses => {
+                tracing::warn!(host, error = causes(&error), "cannot send to a host");
+                NO_ADDRESS.to_owned()
+            }
             _ => causes(&error),
         };
         let text = stored_text(&text);
-        if is_refused(&error) {
+        if is_caused_by::<Refused>(&error) {
             RequestError::Refused(text)
         } else if error.is_connect() || error.is_builder() {
             RequestError::NotSent(text)
@@ -256,9 +275,8 @@ impl Sender {
     }
 }
 
-/// Whether this program refused to connect.
-fn is_refused(error: &(dyn Error + 'static)) -> bool {
-    error.is::<Refused>() || error.source().is_some_and(is_refused)
+fn is_caused_by<E: Error + 'static>(error: &(dyn Error + 'static)) -> bool {
+    kit::errors::causes(error).any(|cause| cause.is::<E>())
 }
 
 /// The delay of a `Retry-After`: a number of seconds, or a time.
