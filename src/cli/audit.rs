@@ -38,8 +38,7 @@ struct List {
     /// Only changes in this workspace
     #[arg(long, value_name = "NAME")]
     workspace: Option<String>,
-    /// Only changes by this actor, such as key:integrator, command:ann, console:Ann or
-    /// dashboard:ann@acme.example
+    /// Only changes by this actor, such as key:integrator, command:ann or dashboard:a@acme.example
     #[arg(long)]
     actor: Option<String>,
     /// Only this action, or those that begin like this, such as export.

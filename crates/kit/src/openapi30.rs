@@ -63,16 +63,6 @@ pub fn convert(document: &Value) -> Value {
     document
 }
 
-/// Removes the response to a `Range`, which has the type of the whole content: some generators fail
-/// if two responses of success have one.
-fn remove_partial_content(responses: &mut Value) {
-    if let Some(responses) = responses.as_object_mut()
-        && responses.contains_key("200")
-    {
-        responses.remove("206");
-    }
-}
-
 /// The names of the schemas that a value refers to.
 fn references(value: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
@@ -106,11 +96,8 @@ impl Converter<'_> {
     fn rewrite(&self, value: &mut Value) {
         match value {
             Value::Object(fields) => {
-                for name in ["x-codeSamples", "examples", "example", "links"] {
+                for name in ["x-codeSamples", "examples", "example", "links", "206"] {
                     fields.remove(name);
-                }
-                if let Some(responses) = fields.get_mut("responses") {
-                    remove_partial_content(responses);
                 }
                 for (name, value) in fields.iter_mut() {
                     match name.as_str() {
