@@ -15,10 +15,10 @@ use longshore::app::App;
 use longshore::workspace_file::apply::apply;
 use longshore::workspace_file::change::Options;
 use longshore::workspace_file::file;
-use longshore::workspaces::signing::{self, NAMESPACE, SigningKeyInfo};
+use longshore::workspaces::signing::{self, MIN_NOTICE, NAMESPACE, SigningKeyInfo};
 use longshore::workspaces::{self, storage};
 use longshore::{gateway, routes, setup};
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::Tx;
 use tempfile::TempDir;
 use tower::ServiceExt as _;
@@ -30,7 +30,8 @@ on_both_stores!(World =>
     applying_twice_creates_one_key,
     a_workspace_of_an_earlier_release_gets_its_key,
     processes_that_need_the_first_key_at_once_create_one,
-    rotations_at_once_leave_one_active_key,
+    rotations_at_once_announce_one_key,
+    an_announced_key_is_brought_forward_only,
     a_retired_key_verifies_what_it_signed,
     the_secret_key_can_be_rotated,
     a_changed_private_key_signs_nothing,
@@ -78,11 +79,16 @@ impl World {
         sign(&self.app, workspace, now).await
     }
 
-    /// As an operator does at that time.
+    /// As an operator does at that time, with the shortest notice.
     async fn rotate(&self, workspace: i32, now: i64) {
+        self.rotate_from(workspace, now, now).await;
+    }
+
+    async fn rotate_from(&self, workspace: i32, now: i64, signs_from: i64) -> PublicKey {
         let mut tx = self.app.store.write().await.unwrap();
-        signing::rotate(&mut tx, &self.app.secrets, workspace, now).await.expect("it rotates");
+        let rotated = signing::rotate(&mut tx, &self.app.secrets, workspace, now, signs_from).await;
         tx.commit().await.unwrap();
+        rotated.expect("it rotates")
     }
 
     /// Runs a statement behind the program's back.
@@ -257,27 +263,56 @@ async fn processes_that_need_the_first_key_at_once_create_one(world: World) {
     assert!(used.contains(keys[0].public_key.as_bytes()));
 }
 
-async fn rotations_at_once_leave_one_active_key(world: World) {
+async fn rotations_at_once_announce_one_key(world: World) {
     let workspace = world.test.workspace("acme").await;
-    world.sign(workspace, now()).await;
+    let now = now();
+    world.sign(workspace, now).await;
     tokio::join!(
-        world.rotate(workspace, now()),
-        world.rotate(workspace, now()),
-        world.rotate(workspace, now()),
-        world.sign(workspace, now()),
+        world.rotate(workspace, now),
+        world.rotate(workspace, now),
+        world.rotate(workspace, now),
+        world.sign(workspace, now),
     );
     let keys = world.keys(workspace).await;
-    let is_active: Vec<bool> = keys.iter().map(|key| key.retired_at.is_none()).collect();
-    assert_eq!(is_active, [true, false, false, false]);
-    assert_eq!(world.sign(workspace, now()).await.0, keys[0].public_key);
+    let states = |at| keys.iter().map(|key| key.state(at)).collect::<Vec<_>>();
+    assert_eq!(states(now + MIN_NOTICE - 1), ["next", "active"]);
+    assert_eq!(states(now + MIN_NOTICE), ["active", "retired"]);
+    assert_eq!(world.sign(workspace, now + MIN_NOTICE - 1).await.0, keys[1].public_key);
+    assert_eq!(world.sign(workspace, now + MIN_NOTICE).await.0, keys[0].public_key);
+}
+
+async fn an_announced_key_is_brought_forward_only(world: World) {
+    let workspace = world.test.workspace("acme").await;
+    let now = now();
+    let (first, _) = world.sign(workspace, now - DAY).await;
+    let next = world.rotate_from(workspace, now, now + 7 * DAY).await;
+    for (signs_from, expected) in
+        [(30 * DAY, 7 * DAY), (3 * DAY, 3 * DAY), (5 * DAY, 3 * DAY), (0, MIN_NOTICE)]
+    {
+        assert_eq!(world.rotate_from(workspace, now, now + signs_from).await, next);
+        let keys = world.keys(workspace).await;
+        let found: Vec<_> = keys.iter().map(|key| (key.public_key, key.signs_from)).collect();
+        assert_eq!(found, [(next, now + expected), (first, now - DAY)]);
+        assert_eq!(keys[1].retired_at, Some(now + expected));
+        // Whoever pinned the line of the first announcement can still use it.
+        assert_eq!(keys[0].allowed_signer("acme").valid_after, Some(keys[0].created_at - 7 * DAY));
+        assert_eq!(world.sign(workspace, now + expected - 1).await.0, first);
+        assert_eq!(world.sign(workspace, now + expected).await.0, next);
+    }
+    // The next rotation announces another key.
+    let later = now + MIN_NOTICE;
+    let third = world.rotate_from(workspace, later, later + DAY).await;
+    assert_eq!(world.sign(workspace, later).await.0, next);
+    assert_eq!(world.sign(workspace, later + DAY).await.0, third);
 }
 
 async fn a_retired_key_verifies_what_it_signed(world: World) {
     let ssh_keygen = SshKeygen::new();
     let workspace = world.test.workspace("acme").await;
     let (created, retired, now) = (now() - 20 * DAY, now() - DAY, now());
+    let announced = retired - MIN_NOTICE;
     let (old, old_signature) = world.sign(workspace, created).await;
-    world.rotate(workspace, retired).await;
+    world.rotate(workspace, announced).await;
     let (new, new_signature) = world.sign(workspace, now).await;
     assert_ne!(old, new);
     let (_, _, file) = world.served("acme").await;
@@ -296,8 +331,8 @@ async fn a_retired_key_verifies_what_it_signed(world: World) {
         (old, &old_signature, retired + after + 1_000, false),
         (old, &old_signature, now, false),
         (new, &new_signature, now, true),
-        (new, &new_signature, retired - before, true),
-        (new, &new_signature, retired - before - 1_000, false),
+        (new, &new_signature, announced - before, true),
+        (new, &new_signature, announced - before - 1_000, false),
         (new, &new_signature, created, false),
     ] {
         assert_eq!(ssh_keygen.accepts(&file, signature, MESSAGE, time), is_valid, "{time}");
@@ -375,17 +410,27 @@ async fn the_commands_list_and_rotate(world: World) {
     let (line, _) = world.run(&["signing-key", "rotate", "--workspace", "acme"]).await;
     let keys = world.keys(workspace).await;
     assert_eq!(line, format!("{}\n", keys[0].allowed_signer("acme")));
+    let notice = keys[0].signs_from - keys[0].created_at;
+    assert_eq!(notice, 7 * DAY);
     eventually("the new key is served", || async {
         let (_, _, text) = world.served("acme").await;
         text.starts_with(&line) && text.lines().count() == 2
     })
     .await;
-    let (out, _) = world.run(&["signing-key", "rotate", "--json"]).await;
+    for wrong in [&["--in", "9s"][..], &["--in", "366d"], &["--in", "7d", "--now"]] {
+        let arguments = [&["signing-key", "rotate"], wrong].concat();
+        let mut command = process::command(&world.test.config.data, &world.test.environment());
+        command.args(&arguments);
+        assert_eq!(process::output(command).await.status.code(), Some(2), "{arguments:?}");
+    }
+    // The same key, earlier.
+    let (out, _) = world.run(&["signing-key", "rotate", "--now", "--json"]).await;
     let created: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((&created["state"], &created["id"]), (&"next".into(), &json!(keys[0].id)));
     let (out, _) = world.run(&["signing-key", "list", "--workspace", "acme", "--json"]).await;
     let listed: Vec<Value> =
         out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    assert_eq!((listed.len(), &listed[0]), (3, &created));
+    assert_eq!((listed.len(), &listed[0]), (2, &created));
     for (listed, key) in listed.iter().zip(world.keys(workspace).await) {
         assert_eq!(listed["public_key"], key.public_key.to_string());
         assert_eq!(listed["fingerprint"], key.public_key.fingerprint());

@@ -15,7 +15,7 @@ use gateway::workspaces::signing;
 use gateway::{ApiError, Operation, Routes};
 use store::StoreError;
 
-/// A new key signs at once, so a cache must not serve the list without it.
+/// A new key may sign ten seconds after its announcement, so no cache may serve the list without it.
 const CACHING: &str = "no-cache";
 
 /// The file of a workspace that was last applied by a release without signing keys.
@@ -37,8 +37,9 @@ struct AllowedSignersFile;
 fn describe() -> Operation {
     Operation::new(Method::GET, "allowedSigners", TAG, "Get the keys that sign exports")
         .about(
-            "The public keys of the workspace, one on each line: the active one, then the retired \
-             ones with the time until which they are valid. `ssh-keygen -Y verify` reads the file, \
+            "The public keys of the workspace, one on each line, the newest first: an announced one, \
+             which does not sign yet, the active one, and the retired ones with the time until which \
+             they are valid. `ssh-keygen -Y verify` reads the file, \
              with the workspace as principal and the namespace `longshore-export`. Anyone may read \
              it: `ip_allowlist` does not apply. Keep your own copy, because whoever can replace the \
              files of an export may also be able to replace this response.",

@@ -1,7 +1,9 @@
 //! Each kind of tampering is found by both tools: the steps of the book with standard programs, as
 //! they stand there, and `longshore export verify`.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::support::files::{project, read};
@@ -250,6 +252,46 @@ async fn an_export_of_before_a_rotation_stays_proven() {
     assert!(is_valid, "{printed}");
     let keys = ["--allowed-signers", text(&signers)];
     assert_eq!(verified(&[text(&copies.directory), keys[0], keys[1]]).await, valid());
+    fleet.close().await;
+}
+
+/// A job with keys that it fetched while the next one was announced verifies what both sign. An
+/// export is never signed with a key that its gateway does not list yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pinned_job_survives_a_rotation() {
+    let (fleet, api) = started(WorkspaceFile::new("acme")).await;
+    // The gateway has the list in its cache.
+    let former = fs::read_to_string(allowed_signers(&fleet).await).expect("a file");
+    fleet.run(&["signing-key", "rotate", "--workspace", "acme"]).await;
+    let mut signers = allowed_signers(&fleet).await;
+    while fs::read_to_string(&signers).expect("a file") == former {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        signers = allowed_signers(&fleet).await;
+    }
+    let pinned = signers.with_file_name("pinned");
+    fs::copy(&signers, &pinned).expect("a copy");
+    let keys = ["--allowed-signers", text(&pinned), "--json"];
+    let mut fingerprints = BTreeSet::new();
+    for is_now in [false, true] {
+        if is_now {
+            fleet.run(&["signing-key", "rotate", "--workspace", "acme", "--now"]).await;
+        }
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_secs(if is_now { 13 } else { 1 }) {
+            let prefix = exported(&api).await.prefix;
+            // Verified with the keys that the gateway serves, too.
+            let directory = downloaded(&fleet, &api, &prefix, &prefix).await;
+            let target = text(&directory).to_owned();
+            let output = longshore(&[&["export", "verify", &target], &keys[..]].concat()).await;
+            let shown: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            assert_eq!(shown["valid"], true, "{shown}");
+            fingerprints.insert(shown["exports"][0]["signer"]["fingerprint"].to_string());
+            let copies = Copies { directory, prefix, other: String::new() };
+            let (is_valid, printed) = copies.book(&pinned);
+            assert!(is_valid, "{printed}");
+        }
+        assert_eq!(fingerprints.len(), if is_now { 2 } else { 1 });
+    }
     fleet.close().await;
 }
 

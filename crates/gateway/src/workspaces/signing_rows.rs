@@ -7,19 +7,21 @@ use store::{StoreError, Tx, execute, from_row, on};
 
 from_row! { KeyRow { id, public_key, created_at, retired_at } }
 
-/// The id, the public key and the encrypted private key of the active key.
+/// The id, the public key and the encrypted private key of the key that is active at a time.
 pub(super) async fn active(
     tx: &mut Tx,
     workspace: i32,
+    time: i64,
 ) -> Result<Option<(Uuid, Vec<u8>, Vec<u8>)>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT id, public_key, private_key FROM signing_keys
-         WHERE workspace_id = $1 AND retired_at IS NULL",
+         WHERE workspace_id = $1 AND (retired_at IS NULL OR retired_at > $2)
+         ORDER BY CASE WHEN retired_at IS NULL THEN 1 ELSE 0 END, retired_at, id LIMIT 1",
     )
-    .bind(workspace).fetch_optional(c).await?))
+    .bind(workspace).bind(time).fetch_optional(c).await?))
 }
 
-/// Writes an active key; false if the workspace has one already.
+/// Writes a key; false if the workspace has one already that no other one follows.
 pub(super) async fn insert(
     tx: &mut Tx,
     id: Uuid,
@@ -44,18 +46,40 @@ pub(super) async fn insert(
     Ok(inserted == 1)
 }
 
-/// Retires the active key; false if there is none.
-pub(super) async fn retire(tx: &mut Tx, workspace: i32, now: i64) -> Result<bool, StoreError> {
-    let retired = execute!(
+/// Retires the key that no other one follows, from a time on.
+pub(super) async fn retire(tx: &mut Tx, workspace: i32, time: i64) -> Result<(), StoreError> {
+    execute!(
         tx,
         sqlx::query(
             "UPDATE signing_keys SET retired_at = $2
              WHERE workspace_id = $1 AND retired_at IS NULL",
         )
         .bind(workspace)
-        .bind(now)
+        .bind(time)
     );
-    Ok(retired == 1)
+    Ok(())
+}
+
+/// Retires the active key not later than at a time, if its retirement is announced; false if it is
+/// not.
+pub(super) async fn bring_forward(
+    tx: &mut Tx,
+    workspace: i32,
+    now: i64,
+    time: i64,
+) -> Result<bool, StoreError> {
+    let announced = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE signing_keys
+             SET retired_at = CASE WHEN retired_at > $3 THEN $3 ELSE retired_at END
+             WHERE workspace_id = $1 AND retired_at > $2",
+        )
+        .bind(workspace)
+        .bind(now)
+        .bind(time)
+    );
+    Ok(announced > 0)
 }
 
 /// The keys of a workspace, the newest first.

@@ -140,8 +140,8 @@ async fn signing_key(
 ) -> Result<Option<SigningKeyInfo>, StoreError> {
     let Some(ended) = export.progress.finished_at else { return Ok(None) };
     let keys = signing::list(tx, export.job.workspace_id).await?;
-    Ok(keys.into_iter().find(|key| {
-        key.retired_at.is_none_or(|retired_at| ended < retired_at) && key.created_at <= ended
+    Ok(keys.into_iter().rfind(|key| {
+        key.retired_at.is_none_or(|retired_at| ended < retired_at) && key.signs_from <= ended
     }))
 }
 
