@@ -73,7 +73,7 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
     let mut body = Body::default();
     body.set("callback_endpoint", &receiver.url)?;
     body.set("fields_to_export", &crate::proof::fields::record().collect::<Vec<_>>())?;
-    let requested = client.request(&body).await?;
+    let requested = client.request(&body, None).await?;
     let url = requested.url.ok_or("the API's response has no url")?;
     step.end(format!("object_prefix {}", requested.object_prefix));
     println!("     the same with curl:\n{}", curl(&server.url, &receiver.url));

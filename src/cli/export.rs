@@ -61,10 +61,15 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Request an export, wait for it, and download and verify its file if it has a URL
+    /// Request an export, wait for it, and verify its files; downloads them if it has a URL
+    ///
+    /// Files in own storage are verified there, with the credentials of this machine. Prints where
+    /// the files are.
     #[command(
         after_help = "Examples:\n  longshore export run --fields external_id,custom_attributes.plan \
-                      --output exports\n  longshore export run --fields email --segment VIP --dry-run"
+                      --output exports\n  longshore export run --fields email --segment VIP --dry-run\n  longshore \
+                      export run --fields email --allowed-signers acme.allowed_signers \
+                      --idempotency-key nightly-2026-11-29 --timeout 2h"
     )]
     Run(Run),
     /// Download an export that has a URL, and verify it; continues an interrupted download

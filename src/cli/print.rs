@@ -106,8 +106,22 @@ impl Results {
     /// Prints the JSON object, in which `name` has what was done. Fails with `failure` if an object
     /// was not changed.
     pub fn end(self, name: &str, failure: &str) -> CommandResult {
+        self.end_with(name, failure, None)
+    }
+
+    /// [`end`](Self::end) with one more field.
+    pub fn end_with(
+        self,
+        name: &str,
+        failure: &str,
+        field: Option<(&str, Value)>,
+    ) -> CommandResult {
         if self.is_json {
-            println!("{}", json!({name: self.done, "failed": self.failed}));
+            let mut object = json!({name: self.done, "failed": self.failed});
+            if let Some((name, value)) = field {
+                object[name] = value;
+            }
+            println!("{object}");
         }
         all_done(self.failed.len(), self.done.len() + self.failed.len(), failure)
     }

@@ -8,10 +8,12 @@ use super::{CommandResult, WorkspaceArgument, print, retry, table};
 use crate::app::App;
 use crate::config::Config;
 use crate::erase;
+use crate::exports::held::{self, HeldDownload};
 use crate::users::find::{self, FindError};
 use crate::users::record;
 use crate::users::search::{self, FoundUser};
 use kit::words::count;
+use serde_json::json;
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -57,7 +59,8 @@ enum Command {
     },
     /// Erase users with all their data
     ///
-    /// Asks on a terminal. The erasure cannot be undone.
+    /// Names the downloads of exports that may still have a user, and until when. Asks on a
+    /// terminal. The erasure cannot be undone.
     #[command(after_help = "Examples:
   longshore users delete customer-17 customer-18 --dry-run
   longshore users delete customer-17 customer-18")]
@@ -139,11 +142,17 @@ async fn confirm(
     let (mut effects, mut failed) = (Vec::new(), 0);
     for id in ids {
         match find::identify(&mut tx, workspace.id, id).await {
-            Ok(service_id) => effects.push(format!(
-                "erases {id} ({service_id}) of workspace {}: the profile, activity, messages and \
-                 cards",
-                workspace.name
-            )),
+            Ok(service_id) => {
+                effects.push(format!(
+                    "erases {id} ({service_id}) of workspace {}: the profile, activity, messages \
+                     and cards",
+                    workspace.name
+                ));
+                let now = app.database_now(&mut tx).await?;
+                let ids = held::ids_of(&mut tx, workspace.id, service_id).await?;
+                let downloads = held::downloads_with(&mut tx, workspace.id, &ids, now).await?;
+                effects.extend(downloads.iter().map(|download| kept(app, download)));
+            }
             Err(FindError::Store(error)) => return Err(error.into()),
             Err(error) => {
                 failed += 1;
@@ -166,6 +175,12 @@ async fn confirm(
     Ok(is_given)
 }
 
+/// That a download may still have an erased user.
+fn kept(app: &App, download: &HeldDownload) -> String {
+    let until = download.until(app.config.exports.download_minutes);
+    format!("the download of {} may still have the user, {until}", download.object_prefix)
+}
+
 async fn delete(
     app: &App,
     workspace: &WorkspaceArgument,
@@ -174,15 +189,31 @@ async fn delete(
 ) -> CommandResult {
     let workspace = workspace.find(&mut app.store.snapshot().await?).await?;
     let mut results = Results::new(json);
+    let mut downloads = Vec::new();
     for id in ids {
+        let mut tx = app.store.snapshot().await?;
+        let known = match find::identify(&mut tx, workspace.id, id).await {
+            Ok(user) => held::ids_of(&mut tx, workspace.id, user).await?,
+            Err(_) => Vec::new(),
+        };
+        drop(tx);
         let erase = async || Ok(erase::erase(&app.store, &workspace, id).await?);
         match retry::while_busy(erase).await {
             Ok(service_id) => {
                 let line = format!("erased {id} ({service_id})");
                 results.done(&line, service_id.to_string().into());
+                // Now, because an export may have read the user until the erasure.
+                let mut tx = app.store.snapshot().await?;
+                let now = app.database_now(&mut tx).await?;
+                for download in held::downloads_with(&mut tx, workspace.id, &known, now).await? {
+                    if !json {
+                        eprintln!("{}", kept(app, &download));
+                    }
+                    downloads.push(json!({ "service_id": service_id, "download": download }));
+                }
             }
             Err(error) => results.failed(&format!("not erased: {error}"), id, &error),
         }
     }
-    results.end("erased", "were not erased")
+    results.end_with("erased", "were not erased", Some(("downloads", downloads.into())))
 }

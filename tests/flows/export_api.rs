@@ -18,9 +18,43 @@ use crate::support::fleet::{Backend, Fleet};
 use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::storage::TestStorage;
 use crate::support::workspace::WorkspaceFile;
-use crate::support::{eventually, process, servers, user_records};
+use crate::support::{eventually, process, servers, stores, user_records};
 
 const PERMISSION: &str = "users.export.global_control_group";
+
+/// What a person who asks for the erasure has to know.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erasure_names_the_downloads_that_have_the_user() {
+    let (fleet, api) = with_users(Backend::Embedded, WorkspaceFile::new("acme"), 3, &[]).await;
+    let prefix = api.export_all().await.prefix;
+    let status = api.done(&prefix).await;
+    let expires_at = status["expires_at"].as_str().expect("a time");
+    let until = &expires_at[..19];
+    // Not those of an export that failed or was cancelled.
+    let cancelled = api.export_all().await.prefix;
+    api.delete(&format!("/users/export/{cancelled}")).await;
+    let dry = fleet.run(&["users", "delete", "user-000001", "--dry-run"]).await;
+    let line = format!("the download of {prefix} may still have the user, until {until}");
+    assert!(dry.contains(&line), "{line} is missing in: {dry}");
+    let erased = fleet.command(&["users", "delete", "user-000001"]).await;
+    let said = String::from_utf8_lossy(&erased.stderr).into_owned();
+    assert!(erased.status.success() && said.contains(&line), "{said}");
+    let erased = fleet.run(&["users", "delete", "user-000002", "--json"]).await;
+    let erased: Value = serde_json::from_str(&erased).expect("JSON");
+    let [download] = &erased["downloads"].as_array().expect("a list")[..] else {
+        panic!("{erased}")
+    };
+    assert_eq!(download["service_id"], erased["erased"][0]);
+    assert_eq!(download["download"]["object_prefix"], prefix.as_str());
+    assert!(download["download"]["expires_at"].as_str().expect("a time").starts_with(until));
+    // The URL has expired.
+    let expired = "UPDATE export_jobs SET expires_at = 1";
+    stores::execute(&fleet.database_url(), expired).await;
+    let erased = fleet.run(&["users", "delete", "user-000000", "--json"]).await;
+    let erased: Value = serde_json::from_str(&erased).expect("JSON");
+    assert_eq!(erased["downloads"], json!([]));
+    fleet.close().await;
+}
 
 /// A fleet of one with a workspace of so many users.
 async fn with_users(

@@ -70,6 +70,35 @@ async fn a_started_export_is_sent_again_without_a_change() {
     fleet.close().await;
 }
 
+/// Another stream of the process may know only an older status.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_is_not_older_than_the_status_before_it() {
+    let (mut fleet, api) = fleet(&[]).await;
+    fleet.stop("worker-1");
+    let prefix = api.export_all().await.prefix;
+    let key = ["key", "create", "--workspace", "acme", "--name", "second", "--permission"];
+    let key = fleet.run(&[&key[..], &["users.export.global_control_group"]].concat()).await;
+    let other = Api::new(fleet.base(), key.trim());
+    let mut first = Events::open(&api, &prefix).await;
+    first.next().await.expect("an event at once");
+    // By now, the status is read once a second.
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    for (state, changed) in [
+        ("planning", "UPDATE export_jobs SET state = 'planning'"),
+        ("running", "UPDATE export_jobs SET state = 'running'"),
+    ] {
+        execute(&fleet.database_url(), changed).await;
+        assert_eq!(api.status(&prefix).await["state"], state);
+        let mut events = Events::open(&other, &prefix).await;
+        assert_eq!(events.next().await.expect("an event at once").1["state"], state);
+        assert_eq!(first.next().await.expect("a change").1["state"], state);
+    }
+    let undone = "UPDATE export_jobs SET state = 'queued'";
+    execute(&fleet.database_url(), undone).await;
+    fleet.resume("worker-1");
+    fleet.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn each_key_has_one_stream_of_an_export() {
     let (mut fleet, api) = fleet(&[]).await;

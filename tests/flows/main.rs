@@ -26,6 +26,7 @@ mod export_list;
 mod export_proof;
 mod export_repeats;
 mod export_rows;
+mod export_run;
 mod export_segments;
 mod exports;
 mod first_start;

@@ -224,6 +224,21 @@ async fn a_late_export(backend: Backend) {
     scene.close().await;
 }
 
+/// Between two checks for late exports.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_short_export_is_late_when_it_ends() {
+    let scene = Scene::new(Backend::Embedded, (1_000, "6h"), ProxyMode::Open, None).await;
+    let at_once = "UPDATE workspaces SET export_late_ms = 1";
+    stores::execute(&scene.fleet.database_url(), at_once).await;
+    for _ in 0..3 {
+        let accepted = scene.api.export_all().await;
+        let ended = scene.api.done(&accepted.prefix).await;
+        assert!(ended["late_at"].is_string(), "{ended}");
+        scene.delivered(&accepted.prefix, 4).await;
+    }
+    scene.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_export_notifies_once_and_again_at_its_end() {
     a_late_export(Backend::Embedded).await;

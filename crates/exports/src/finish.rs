@@ -20,8 +20,8 @@ use super::error::check_stop;
 use super::part_rows::{self, Sha256Hash, Winner};
 use super::proof_objects::{ManifestReference, PassingHash, Stored, StoredExport, with_length};
 use super::{
-    ExportError, Failure, Job, Plan, Progress, State, callback, download, notifications, part,
-    paths, rows, stray_files, telemetry,
+    ExportError, Failure, Job, Plan, Progress, State, callback, download, late, notifications,
+    part, paths, rows, stray_files, telemetry,
 };
 use gateway::app::App;
 use gateway::workspaces;
@@ -214,6 +214,7 @@ async fn complete(
     let mut tx = app.store.write().await?;
     let now = app.database_now(&mut tx).await?;
     let expires_at = archive.map(|_| now + millis(lifetime));
+    late::mark_in(app, &mut tx, job.id, now).await?;
     if !rows::complete(&mut tx, job.id, &manifest, archive, expires_at, now).await? {
         return Err(ExportError::Lost);
     }

@@ -15,13 +15,14 @@ pub async fn unmarked(tx: &mut Tx, now: i64, limit: i64) -> Result<Vec<Uuid>, St
     .bind(now).bind(limit).fetch_all(c).await?))
 }
 
-/// Marks an unfinished export as late; `false` if another worker did, or if it has ended.
+/// Marks an unfinished export that is late; `false` if it is not late, has ended or is marked.
 pub async fn mark(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
     let marked = execute!(
         tx,
         sqlx::query(
             "UPDATE export_jobs SET late_at = $2
-             WHERE id = $1 AND finished_at IS NULL AND late_at IS NULL",
+             WHERE id = $1 AND finished_at IS NULL AND late_at IS NULL AND requested_at <= $2 -
+                 (SELECT export_late_ms FROM workspaces WHERE workspaces.id = workspace_id)",
         )
         .bind(id)
         .bind(now)

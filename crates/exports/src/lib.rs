@@ -22,7 +22,7 @@
 //! | `matching`, [`members`] | finds the users of a segment or audience, for the plan; their stored form |
 //! | [`part`], `pack`, `chunk`, [`project`], [`archive`], [`deflate`], `spill` | a part: read, projected, compressed, written, counted |
 //! | [`finish`], `proof_objects`, `callback` | moves the files, or builds the ZIP behind `url`; what proves that it is complete; the callback |
-//! | [`download`], `conditions`, `range` | the download of the ZIP |
+//! | [`download`], `conditions`, `range`, [`held`] | the download of the ZIP; the downloads that may have a user |
 //! | [`segments`] | the size of a segment, and a sample of its users |
 //! | `allowed_signers`, `record_schema` | for readers: the public keys that sign exports; the schema of a line |
 //! | `notifications`, [`late`] | who else is notified of an end; exports that take too long |
@@ -83,6 +83,7 @@ mod error;
 pub mod events;
 mod failure;
 pub mod finish;
+pub mod held;
 pub mod ids;
 pub mod intake;
 pub mod late;

@@ -1,12 +1,46 @@
 //! The paths of all objects of exports, below the storage's own prefix.
 
 use jiff::civil::Date;
+use url::form_urlencoded;
 use uuid::Uuid;
+
+use gateway::workspaces::storage::Settings;
 
 /// The folder of own storage with only the files of one export and one date:
 /// `segment-export/<SEGMENT_ID>/<YYYY-MM-dd>/<uuid>-<unix seconds>/`.
 pub fn own_folder(segment_id: Uuid, date: Date, object_prefix: &str) -> String {
     format!("segment-export/{segment_id}/{date}/{object_prefix}/")
+}
+
+/// Where `longshore export verify` finds the exports of a segment and a date in own storage, without
+/// credentials.
+pub fn own_address(settings: &Settings, segment_id: Uuid, date: Date) -> String {
+    let (start, prefix, parameters) = match settings {
+        Settings::S3(s3) => (
+            format!("s3://{}", s3.bucket),
+            &s3.prefix,
+            [
+                ("region", s3.region.as_deref()),
+                ("endpoint", s3.endpoint.as_deref()),
+                ("path_style", s3.path_style.then_some("true")),
+            ],
+        ),
+        Settings::Azure(azure) => (
+            format!("azure://{}", azure.container),
+            &azure.prefix,
+            [
+                ("account", Some(azure.account.as_str())),
+                ("endpoint", azure.endpoint.as_deref()),
+                ("", None),
+            ],
+        ),
+    };
+    let prefix = prefix.trim_matches('/');
+    let slash = if prefix.is_empty() { "" } else { "/" };
+    let parameters = parameters.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{start}/{prefix}{slash}segment-export/{segment_id}/{date}{mark}{query}")
 }
 
 /// The folder of all private objects of an export.

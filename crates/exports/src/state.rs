@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::callback::{self, Callback};
 use super::{
-    ExportError, Failure, Job, State, count_rows, notifications, part_rows, rows, telemetry,
+    ExportError, Failure, Job, State, count_rows, late, notifications, part_rows, rows, telemetry,
 };
 use gateway::app::App;
 use gateway::workspaces::notify::Event;
@@ -80,6 +80,7 @@ pub async fn fail(
     failure: &Failure,
 ) -> Result<bool, StoreError> {
     let now = app.database_now(tx).await?;
+    late::mark_in(app, tx, job, now).await?;
     let failed = rows::fail(tx, job, failure, now).await?;
     if failed {
         after_failure(app, tx, job, failure, now).await?;
@@ -149,6 +150,9 @@ pub async fn give_up(
     let is_planned = claim.kind == kinds::EXPORT_PLAN
         && rows::needs_planning(&mut tx, claim.job).await?.is_none();
     let now = app.database_now(&mut tx).await?;
+    if !is_planned {
+        late::mark_in(app, &mut tx, claim.job, now).await?;
+    }
     let failed = !is_planned && rows::fail(&mut tx, claim.job, &failure, now).await?;
     claims::finish(&mut tx, claim).await?;
     if failed {

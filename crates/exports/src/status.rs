@@ -14,8 +14,9 @@ use uuid::Uuid;
 use super::api::TAG;
 use super::audience::PERMISSIONS;
 use super::proof_objects::ManifestReference;
-use super::{Audience, Job, Progress, State as JobState, download, part_rows, rows, state};
+use super::{Audience, Job, Progress, State as JobState, download, part_rows, paths, rows, state};
 use gateway::app::App;
+use gateway::workspaces::storage::{self, StorageError};
 use gateway::{self, Access, ApiError, Caller, NoFields, Operation, Recording, Routes};
 use kit::clock::format_time;
 use proof::manifest::is_object_prefix;
@@ -233,6 +234,13 @@ pub struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "uri"))]
     url: Option<String>,
+    /// Where the files are in own storage, once the export is done: the folder of the day, as
+    /// `longshore export verify` reads it, without credentials. Not included in the list of exports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        example = "s3://acme-exports/segment-export/4c1f1d4e-5a0b-4a53-9a43-5fb4d2a6c3d1/2026-11-21?region=eu-west-1"
+    )]
+    location: Option<String>,
     /// The manifest, once the export is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     manifest: Option<ManifestReference>,
@@ -315,6 +323,7 @@ impl Status {
             finished_at: progress.finished_at.map(format_time),
             late_at: progress.late_at.map(format_time),
             estimated_end: estimated_end(progress, now).map(format_time),
+            location: None,
             manifest: manifest(app, job, progress, now),
             url,
             expires_at: progress.expires_at.map(format_time),
@@ -341,8 +350,28 @@ impl Status {
             _ => part_rows::broken_users(tx, job.id, BROKEN_USERS_SHOWN).await?,
         };
         let broken_users = broken.into_iter().map(|(service_id, _)| service_id).collect();
+        let location = location(app, tx, job, progress).await?;
         let now = app.database_now(tx).await?;
-        Ok(Self { broken_users, ..Self::new(app, job, progress, now) })
+        Ok(Self { broken_users, location, ..Self::new(app, job, progress, now) })
+    }
+}
+
+/// Where a finished export is in own storage.
+async fn location(
+    app: &App,
+    tx: &mut Tx,
+    job: &Job,
+    progress: &Progress,
+) -> Result<Option<String>, StoreError> {
+    let (Some(storage), JobState::Done) = (job.storage_id, progress.state) else { return Ok(None) };
+    let Some(date) = progress.completion_date() else { return Ok(None) };
+    match storage::settings(tx, &app.secrets, storage).await {
+        Ok(settings) => Ok(Some(paths::own_address(&settings, job.segment_id, date))),
+        Err(StorageError::Store(error)) => Err(error),
+        Err(error) => {
+            tracing::warn!(object_prefix = job.object_prefix, %error, "cannot read a storage");
+            Ok(None)
+        }
     }
 }
 

@@ -63,6 +63,14 @@ impl LatestStatus {
     pub fn state(&self) -> State {
         self.progress.state
     }
+
+    /// Whether the export had come less far than in another status. None of these values falls.
+    fn is_older_than(&self, other: &Self) -> bool {
+        let reached = |Progress { state, files_done, users_done, .. }: &Progress| {
+            (State::ALL.iter().position(|known| known == state), *files_done, *users_done)
+        };
+        reached(&self.progress) < reached(&other.progress)
+    }
 }
 
 /// The exports that streams follow.
@@ -70,11 +78,19 @@ impl LatestStatus {
 pub struct WatchedExports(Mutex<HashMap<Uuid, Weak<watch::Sender<LatestStatus>>>>);
 
 impl WatchedExports {
-    /// The statuses of an export from now on: `latest`, or what another stream already knows. They
-    /// end after a final state.
+    /// The statuses of an export from now on: `latest`, or what another stream already knows, if it
+    /// is not older. They end after a final state.
     pub fn follow(&self, app: &App, job: Job, latest: LatestStatus) -> Statuses {
         let mut exports = self.0.lock();
         if let Some(sender) = exports.get(&job.id).and_then(Weak::upgrade) {
+            // The client may have seen a newer status than the other streams know.
+            sender.send_if_modified(|known| {
+                let is_older = known.is_older_than(&latest);
+                if is_older {
+                    *known = latest;
+                }
+                is_older
+            });
             return sender.subscribe();
         }
         let is_final = latest.state().is_final();
@@ -205,6 +221,10 @@ async fn watch(app: &App, job: &Job, sender: &watch::Sender<LatestStatus>) {
                 let is_started = latest.progress.started_at.is_some();
                 let is_due = is_started && sent_at.elapsed() >= SEND_INTERVAL;
                 let is_sent = sender.send_if_modified(|known| {
+                    // A stream that was opened during the read may know more.
+                    if latest.is_older_than(known) {
+                        return false;
+                    }
                     let has_changed = latest.progress != known.progress;
                     if has_changed || is_due {
                         *known = latest;

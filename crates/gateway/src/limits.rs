@@ -249,10 +249,12 @@ impl BudgetWindow {
     /// than too late: too early costs another query, too late would reject requests of the next
     /// window.
     fn apply_response(&mut self, sent_at: i64, requested: i64, counted: &Counted) {
-        if self.is_local || counted.ends_at != self.ends_at {
+        let before = counted.used - requested;
+        // A smaller count than before: the row began anew, without what this gateway had reserved.
+        let began_anew = before < self.reserved.unwrap_or(0);
+        if self.is_local || began_anew || counted.ends_at != self.ends_at {
             self.unused = 0;
         }
-        let before = counted.used - requested;
         let granted = (self.requests() - before).clamp(0, requested) - self.unreported;
         self.unused += granted.max(0);
         self.unreported = (-granted).max(0);

@@ -51,6 +51,8 @@ impl Body {
     }
 }
 
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
 /// Maximum number of redirects of one request.
 const MAX_REDIRECTS: usize = 10;
 
@@ -261,10 +263,21 @@ impl Client {
         Self { http, base, key, redirected: Arc::default() }
     }
 
-    /// Requests an export. Retries only if no request has arrived.
-    pub async fn request(&self, body: &Body) -> Result<Requested, ClientError> {
-        let response =
-            self.send(self.authorized(Method::POST, request_path(body)).json(body)).await?;
+    /// Requests an export. Retries if the service is down only with an Idempotency-Key: otherwise
+    /// an earlier request may have arrived.
+    pub async fn request(
+        &self,
+        body: &Body,
+        idempotency_key: Option<&str>,
+    ) -> Result<Requested, ClientError> {
+        let request = || self.authorized(Method::POST, request_path(body)).json(body);
+        let response = match idempotency_key {
+            None => self.send(request()).await?,
+            Some(key) => {
+                with_retries(async || self.send(request().header(IDEMPOTENCY_KEY, key)).await)
+                    .await?
+            }
+        };
         let requested: Requested = serde_json::from_slice(&response)?;
         check_prefix(&requested.object_prefix, None)?;
         Ok(requested)
@@ -296,15 +309,7 @@ impl Client {
 
     /// [`status`](Self::status) of an export in progress: retries if the service is down.
     pub async fn status_with_retries(&self, prefix: &str) -> Result<(Export, Value), ClientError> {
-        let started = tokio::time::Instant::now();
-        loop {
-            match self.status(prefix).await {
-                Err(error) if error.can_retry() && started.elapsed() < TIMEOUT => {
-                    tokio::time::sleep(PAUSE).await;
-                }
-                response => return response,
-            }
-        }
+        with_retries(async || self.status(prefix).await).await
     }
 
     /// The stream of events of an export.
@@ -404,6 +409,21 @@ impl Client {
                 ClientError::RedirectUnreachable { from: requested_origin, address, cause: cause() }
             }
             None => ClientError::Unreachable { address: requested_origin, cause: cause() },
+        }
+    }
+}
+
+/// Retries a request if the service is down, for [`TIMEOUT`].
+async fn with_retries<T>(
+    request: impl AsyncFn() -> Result<T, ClientError>,
+) -> Result<T, ClientError> {
+    let started = tokio::time::Instant::now();
+    loop {
+        match request().await {
+            Err(error) if error.can_retry() && started.elapsed() < TIMEOUT => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            response => return response,
         }
     }
 }

@@ -218,10 +218,8 @@ impl Task<'_> {
         if report.is_valid() {
             return Ok(verify::summary(&report));
         }
-        let differences: Vec<String> =
-            report.differences.iter().map(|difference| format!("\n  {difference}")).collect();
-        let differences = differences.concat();
-        Err(Unverified::Wrong(format!("the download is not the export:{differences}").into()))
+        let error = verify::differences("the download is not the export", &report);
+        Err(Unverified::Wrong(error.into()))
     }
 
     /// The check without a manifest.

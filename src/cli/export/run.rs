@@ -1,5 +1,5 @@
-//! `longshore export run`: requests an export, follows it, and downloads and verifies the file
-//! behind its URL.
+//! `longshore export run`: requests an export, follows it, and verifies its files: those behind its
+//! URL, which it downloads, or those in own storage.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -12,10 +12,13 @@ use uuid::Uuid;
 use super::client::{Body, Client, ClientError, Export};
 use super::download::{self, print_result};
 use super::dry_run;
+use super::verify::{self, Keys, Target};
 use crate::cli::progress::{Progress, Unit};
+use crate::cli::times::age;
 use crate::cli::{CommandResult, ids};
 use crate::shutdown;
 use kit::lists;
+use proof::verify::Trust;
 
 /// Interval between checks of an export's state.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -48,6 +51,14 @@ pub(super) struct Run {
     /// URL that receives a callback when the export ends
     #[arg(long, value_name = "URL")]
     callback: Option<String>,
+    #[command(flatten)]
+    keys: Keys,
+    /// Idempotency-Key of the request: the same command with the same key follows the same export
+    #[arg(long, value_name = "KEY", conflicts_with = "dry_run")]
+    idempotency_key: Option<String>,
+    /// How long to wait for the end of the export, such as 30m; it continues afterwards
+    #[arg(long, value_name = "TIME", value_parser = age)]
+    timeout: Option<i64>,
     /// Create nothing: print an estimate of users, files, bytes and seconds, and test whether the
     /// destination can be written to; exits with 1 if it cannot
     #[arg(long)]
@@ -74,6 +85,7 @@ pub(super) async fn run(client: &Client, run: Run, json: bool) -> CommandResult 
             .await
             .map_err(|error| format!("--output {output}: {error}"))?;
     }
+    let trust = run.keys.read()?;
     let mut body = body(&run)?;
     if let Some(segment) = &run.segment {
         body.set("segment_id", &segment_id(client, segment).await?)?;
@@ -81,7 +93,7 @@ pub(super) async fn run(client: &Client, run: Run, json: bool) -> CommandResult 
     if run.dry_run {
         return dry_run::run(client, body, json).await;
     }
-    let requested = client.request(&body).await?;
+    let requested = client.request(&body, run.idempotency_key.as_deref()).await?;
     let prefix = &requested.object_prefix;
     eprintln!("requested {prefix}");
     requested.warnings.iter().for_each(|warning| eprintln!("{warning}"));
@@ -95,16 +107,64 @@ pub(super) async fn run(client: &Client, run: Run, json: bool) -> CommandResult 
     eprintln!("{later}");
     let hint =
         || format!("the export continues; {later}; to cancel it: longshore export cancel {prefix}");
-    let (export, raw) = shutdown::with_hint(wait(client, prefix), hint).await??;
+    let limit = run.timeout.map_or(Duration::MAX, |ms| Duration::from_millis(ms.unsigned_abs()));
+    let ended = tokio::time::timeout(limit, wait(client, prefix));
+    let ended = shutdown::with_hint(ended, hint).await?;
+    let (export, raw) = ended.map_err(|_| format!("--timeout has passed: {}", hint()))??;
     let Some(url) = &requested.url else {
-        eprintln!("export done: {}, in the workspace's own storage", export.contents());
-        return print_result(&raw, None, json);
+        return end_in_own_storage(client, &export, &raw, trust, json).await;
     };
-    let downloaded = download::fetch_or_hint(client, url, &run.output, &export, None).await?;
+    let downloaded = download::fetch_or_hint(client, url, &run.output, &export, trust).await?;
     let file = downloaded.archive;
     eprintln!("export done: {}: {}", export.contents(), file.display());
     eprintln!("{}", downloaded.summary);
     print_result(&raw, Some(&file), json)
+}
+
+/// Prints where the files of a completed export are, and verifies them there. This needs credentials
+/// of the storage, which are those of this machine: without `trust`, a storage that cannot be read
+/// from here is no error.
+async fn end_in_own_storage(
+    client: &Client,
+    export: &Export,
+    raw: &Value,
+    trust: Option<Trust>,
+    json: bool,
+) -> CommandResult {
+    let prefix = &export.object_prefix;
+    // Gateways of 0.2.0 do not return it.
+    let Some(location) = raw["location"].as_str() else {
+        eprintln!("export done: {}, in the workspace's own storage", export.contents());
+        return print_result(raw, None, json);
+    };
+    eprintln!("export done: {}, in {location}", export.contents());
+    let is_pinned = trust.is_some();
+    let trust = trust.unwrap_or_else(|| client.as_trusted_gateway());
+    let verified = async {
+        let target = Target::open(location).await?;
+        CommandResult::Ok(verify::check(&target.source, prefix, &trust, true).await?)
+    };
+    match verified.await {
+        Ok(report) if report.is_valid() => eprintln!("{}", verify::summary(&report)),
+        Ok(report) => {
+            return Err(verify::differences("the files are not the export", &report).into());
+        }
+        Err(error) => {
+            let text = format!(
+                "not verified: {error}. With credentials of the storage: longshore export verify \
+                 '{location}' --allowed-signers FILE"
+            );
+            if is_pinned {
+                return Err(text.into());
+            }
+            eprintln!("{text}");
+        }
+    }
+    if json {
+        return print_result(raw, None, json);
+    }
+    println!("{location}");
+    Ok(())
 }
 
 /// The id of the segment with an id or a name. The API checks whether an id exists.
@@ -155,7 +215,7 @@ fn body(run: &Run) -> CommandResult<Body> {
 /// Waits until the export is done; returns its last status. Follows its events, or polls its status
 /// if there are none.
 pub async fn wait(client: &Client, prefix: &str) -> CommandResult<(Export, Value)> {
-    let mut progress = Progress::begin(Unit::Users);
+    let mut progress = Shown { progress: Progress::begin(Unit::Users), error: None };
     let mut has_events = true;
     loop {
         let (export, raw) = client.status_with_retries(prefix).await?;
@@ -163,7 +223,7 @@ pub async fn wait(client: &Client, prefix: &str) -> CommandResult<(Export, Value
             "done" => return Ok((export, raw)),
             "failed" => return Err(format!("the export failed: {}", export.error_text()).into()),
             "cancelled" => return Err("the export was cancelled".into()),
-            _ => report(&mut progress, &export),
+            _ => progress.update(&export),
         }
         let followed = if has_events {
             follow(client, prefix, &mut progress).await
@@ -177,8 +237,23 @@ pub async fn wait(client: &Client, prefix: &str) -> CommandResult<(Export, Value
     }
 }
 
-fn report(progress: &mut Progress, export: &Export) {
-    progress.update(&export.state, export.users.done, export.users.total);
+/// What people see of an export in progress.
+struct Shown {
+    progress: Progress,
+    /// The error of its storage that was shown.
+    error: Option<String>,
+}
+
+impl Shown {
+    fn update(&mut self, export: &Export) {
+        if let Some(error) = &export.error
+            && self.error.as_ref() != Some(error)
+        {
+            self.progress.line(&format!("the export retries: {error}"));
+        }
+        self.error.clone_from(&export.error);
+        self.progress.update(&export.state, export.users.done, export.users.total);
+    }
 }
 
 /// How a stream of events ended.
@@ -193,7 +268,7 @@ enum Followed {
 }
 
 /// Reports progress from the export's events.
-async fn follow(client: &Client, prefix: &str, progress: &mut Progress) -> Followed {
+async fn follow(client: &Client, prefix: &str, progress: &mut Shown) -> Followed {
     let mut events = match client.events(prefix).await {
         Ok(events) => events,
         // The service is older than the stream, or has no slot for it.
@@ -206,7 +281,7 @@ async fn follow(client: &Client, prefix: &str, progress: &mut Progress) -> Follo
             "status" => {
                 if let Ok(export) = serde_json::from_str(&event.data) {
                     has_status = true;
-                    report(progress, &export);
+                    progress.update(&export);
                 }
             }
             "end" => return Followed::ToTheEnd,

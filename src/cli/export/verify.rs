@@ -145,20 +145,26 @@ pub(super) fn summary(report: &Report) -> String {
     format!("verified: {users} in {files}, {bytes}{records}, {signature}")
 }
 
+/// The differences of an invalid export, after a text.
+pub(super) fn differences(text: &str, report: &Report) -> String {
+    let differences = report.differences.iter().map(|difference| format!("\n  {difference}"));
+    format!("{text}:{}", differences.collect::<String>())
+}
+
 /// A target without what may be the parameters of a URL.
 fn without_secrets(target: &str) -> &str {
     target.split_once('?').map_or(target, |(address, _)| address)
 }
 
 /// What is to be verified.
-struct Target {
-    source: Source,
+pub(super) struct Target {
+    pub(super) source: Source,
     /// None: all exports there.
     object_prefix: Option<String>,
 }
 
 impl Target {
-    async fn open(text: &str) -> CommandResult<Self> {
+    pub(super) async fn open(text: &str) -> CommandResult<Self> {
         match text.split_once("://") {
             Some(("http" | "https", _)) => Self::url(text),
             Some(("s3" | "azure", _)) => Self::objects(text).await,

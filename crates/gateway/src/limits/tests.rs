@@ -72,6 +72,31 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Whatever happens to the database and its row.
+    #[test]
+    fn the_remainder_is_at_most_the_limit(
+        requests in 1..3_000_u32,
+        events in prop::collection::vec(0..100_u8, 1..400),
+    ) {
+        let mut fleet = Fleet::new(limit(requests), 2);
+        for (number, event) in events.iter().enumerate() {
+            let gateway = number % 2;
+            match event {
+                0 => fleet.used = 0,
+                1..3 => fleet.gateways[gateway].count_locally(),
+                3..8 => {
+                    fleet.gateways[gateway].failed_at = None;
+                    fleet.query(gateway, 1_000);
+                }
+                _ => drop(fleet.accepts(gateway, 1_000)),
+            }
+            let remaining = fleet.gateways[gateway].status(None).remaining;
+            prop_assert!((0..=i64::from(requests)).contains(&remaining), "{remaining}");
+        }
+    }
+}
+
 #[test]
 fn requests_counted_locally_are_reported_later() {
     let limit = limit(100);

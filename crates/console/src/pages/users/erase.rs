@@ -16,6 +16,7 @@ use console_frame::form::Form;
 use console_frame::parts::{self, Tone, icon};
 use console_frame::rights::Right;
 use console_frame::shell::{post, workspace_command};
+use exports::held::{self, HeldDownload};
 use gateway::ApiError;
 use people::users::find::FindError;
 use people::users::rows::{For, StoredUser};
@@ -64,7 +65,16 @@ pub async fn show(page: Page, Path(path): Path<UserPath>) -> Result<Response, Pa
         Identified::Nobody => return Ok(nobody_page(&page, id)),
     };
     record_shown(&page, id).await?;
-    Ok(page.html(&title(id), content(&page, &user, &BTreeMap::new())))
+    let downloads = downloads(&page, id).await?;
+    Ok(page.html(&title(id), content(&page, &user, &downloads, &BTreeMap::new())))
+}
+
+/// The downloads of exports that may have the user.
+async fn downloads(page: &Page, id: Uuid) -> Result<Vec<HeldDownload>, PageError> {
+    let mut tx = page.app.request_queue.snapshot().await?;
+    let workspace = page.workspace()?.id;
+    let ids = held::ids_of(&mut tx, workspace, id).await?;
+    Ok(held::downloads_with(&mut tx, workspace, &ids, page.now_ms()).await?)
 }
 
 /// `POST /w/{workspace}/users/{id}/erase`. The user is erased when the browser gets the response.
@@ -82,7 +92,8 @@ pub async fn submit(
     if let Err(error) = confirmed(&user, form.value(CONFIRMATION)) {
         record_shown(&page, id).await?;
         let errors = BTreeMap::from([(CONFIRMATION.to_owned(), error.to_owned())]);
-        let shown = page.html(&title(id), content(&page, &user, &errors));
+        let downloads = downloads(&page, id).await?;
+        let shown = page.html(&title(id), content(&page, &user, &downloads, &errors));
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, shown).into_response());
     }
     let workspace = page.workspace()?;
@@ -128,7 +139,13 @@ fn title(id: Uuid) -> String {
     format!("Erase user {id}")
 }
 
-fn content(page: &Page, user: &StoredUser, errors: &BTreeMap<String, String>) -> Markup {
+fn content(
+    page: &Page,
+    user: &StoredUser,
+    downloads: &[HeldDownload],
+    errors: &BTreeMap<String, String>,
+) -> Markup {
+    let download_minutes = page.app.config.exports.download_minutes;
     let address = page.workspace_link(&format!("/users/{}", user.service_id));
     html! {
         div.head {
@@ -166,6 +183,12 @@ fn content(page: &Page, user: &StoredUser, errors: &BTreeMap<String, String>) ->
                 div.panel-body {
                     dl.facts {
                         @for (kept, why) in KEPT { div.stack { dt { (kept) } dd { (why) } } }
+                        @for download in downloads {
+                            div.stack {
+                                dt { "The download of " span.mono { (download.object_prefix) } }
+                                dd { "It may have the user, " (download.until(download_minutes)) "." }
+                            }
+                        }
                     }
                 }
             }

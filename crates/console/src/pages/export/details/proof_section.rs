@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use maud::{Markup, html};
-use url::form_urlencoded;
 
 use super::Shown;
 use crate::page::Page;
@@ -10,7 +9,6 @@ use console_frame::parts;
 use console_frame::shell::{api, command, quoted};
 use exports::{State, paths};
 use gateway::workspaces::signing::NAMESPACE;
-use gateway::workspaces::storage::Settings;
 use proof::manifest;
 
 pub fn section(page: &Page, shown: &Shown) -> Markup {
@@ -45,7 +43,7 @@ fn proof(page: &Page, shown: &Shown, sha256: &[u8]) -> Markup {
     let signer = match &shown.signing_key {
         Some(key) => html! {
             span.mono { (key.public_key.fingerprint()) }
-            br; span.muted.small { "the workspace's key since " (page.time(key.created_at)) }
+            br; span.muted.small { "the workspace's key since " (page.time(key.signs_from)) }
         },
         None => html! { span.muted { "Unknown" } },
     };
@@ -100,34 +98,9 @@ fn manifest_name(shown: &Shown) -> String {
 /// What `longshore export verify` reads. The signed address is a secret, so it is not shown.
 fn target(shown: &Shown) -> String {
     let (job, progress) = (&shown.export.job, &shown.export.progress);
-    let (Some(settings), Some(date)) = (&shown.destination, progress.completion_date()) else {
-        return if job.storage_id.is_some() { ".".into() } else { "\"$EXPORT_URL\"".into() };
-    };
-    let folder = |prefix: &str| {
-        let prefix = prefix.trim_matches('/');
-        let slash = if prefix.is_empty() { "" } else { "/" };
-        format!("{prefix}{slash}segment-export/{}/{date}", job.segment_id)
-    };
-    let query = |pairs: &[(&str, Option<&str>)]| {
-        let pairs = pairs.iter().filter_map(|(name, value)| Some((*name, (*value)?)));
-        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
-        if query.is_empty() { query } else { format!("?{query}") }
-    };
-    quoted(&match settings {
-        Settings::S3(s3) => format!(
-            "s3://{}/{}{}",
-            s3.bucket,
-            folder(&s3.prefix),
-            query(&[("region", s3.region.as_deref()), ("endpoint", s3.endpoint.as_deref())])
-        ),
-        Settings::Azure(azure) => format!(
-            "azure://{}/{}{}",
-            azure.container,
-            folder(&azure.prefix),
-            query(&[
-                ("account", Some(azure.account.as_str())),
-                ("endpoint", azure.endpoint.as_deref()),
-            ])
-        ),
-    })
+    match (&shown.destination, progress.completion_date()) {
+        (Some(settings), Some(date)) => quoted(&paths::own_address(settings, job.segment_id, date)),
+        _ if job.storage_id.is_some() => ".".into(),
+        _ => "\"$EXPORT_URL\"".into(),
+    }
 }
