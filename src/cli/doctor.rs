@@ -87,7 +87,7 @@ impl Finding {
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     if let Some(missing) = config.missing_installation() {
         print(arguments.json, &[Finding::fail("data directory", missing, "")])?;
-        return Err("doctor: no installation found, so the other checks did not run".into());
+        return Err("doctor: no usable installation, so the other checks did not run".into());
     }
     let mut findings = Vec::new();
     if keeps_data(&config) {
@@ -292,7 +292,7 @@ async fn log(config: Config) -> Vec<Finding> {
         Ok(log) => log,
         Err(error) => return vec![Finding::fail(SUBJECT, &error, fix_file(&error, FIX))],
     };
-    let findings = match log.check().await {
+    let findings = match log.check(stored_partitions(&config).await).await {
         Ok(problems) if problems.is_empty() => {
             let kind = if config.log.url == "embedded" { "embedded" } else { "Kafka" };
             vec![Finding::ok(SUBJECT, format!("{kind}, all topics are configured correctly"))]
@@ -304,6 +304,17 @@ async fn log(config: Config) -> Vec<Finding> {
     };
     log.close().await;
     findings
+}
+
+/// The number of partitions that the installation must keep, if the database has it.
+async fn stored_partitions(config: &Config) -> Option<u32> {
+    let store = crate::app::connect(config).await.ok()?;
+    let stored = match store.snapshot().await {
+        Ok(mut tx) => fixed::stored_partitions(&mut tx).await.ok().flatten(),
+        Err(_) => None,
+    };
+    store.close().await;
+    stored
 }
 
 async fn objects(config: Config, secrets: SecretKey) -> Vec<Finding> {

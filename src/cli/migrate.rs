@@ -177,7 +177,7 @@ async fn upgrade_without_files(config: &Config, missing: String) -> CommandResul
         Vec::new()
     } else {
         let log = crate::app::open_log(config).await?;
-        let problems = log.check().await;
+        let problems = log.check(None).await;
         log.close().await;
         problems?
     };

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::TcpListener;
 
-use super::CommandResult;
+use super::{CommandResult, Error};
 use crate::config::Config;
 use crate::config::console::{Console, ConsoleListen};
 use crate::gateway::BindError;
@@ -18,7 +18,11 @@ use crate::users::phones;
 use crate::worker::Role;
 use crate::{gateway, setup};
 use kit::private;
+use kit::retry::Retry as _;
+use runtime::credentials::FindError;
 use server::service::{CONSOLE_LISTEN, Service};
+use server::setup::SetupError;
+use store::StoreError;
 
 /// Run the gateway and the workers in this process, with a data directory: nothing else to install
 /// or start. Stops cleanly on Ctrl-C or SIGTERM, and continues at the next start.
@@ -51,24 +55,46 @@ pub async fn run(mut config: Config, _arguments: Arguments) -> CommandResult {
     let service = Service::start(config, Process::standalone()).await?;
     // Before the process is ready, as the API's.
     let console = listen_for_console(&service.app.config).await?;
+    let result = run_until_stopped(&service, listener, console).await;
+    let is_stopped = service.shutdown.is_cancelled();
+    service.stop().await;
+    match result {
+        Err(error) if is_stopped && may_pass(&error) => {
+            tracing::warn!(%error, "stopped before the start was complete");
+            Ok(())
+        }
+        result => result,
+    }
+}
+
+async fn run_until_stopped(
+    service: &Service,
+    listener: TcpListener,
+    console: Option<TcpListener>,
+) -> CommandResult {
     let schema = setup::run(&service.app).await?.schema;
     if schema.is_newer() {
         tracing::warn!("the database is {schema}");
     } else {
         phones::record(&service.app.store, |_| {}).await?;
     }
-    let mut result = Ok(());
     if service.wait_for_lists().await? {
-        started::report(&service, console.is_some()).await?;
+        started::report(service, console.is_some()).await?;
         let ((), (), worked) = tokio::join!(
             service.serve(listener),
             service.serve_console(console),
             service.work(&Role::ALL)
         );
-        result = worked;
+        worked?;
     }
-    service.stop().await;
-    Ok(result?)
+    Ok(())
+}
+
+/// Whether a start failed because the database or the log is down.
+fn may_pass(error: &Error) -> bool {
+    let of_setup = error.downcast_ref::<SetupError>().is_some_and(SetupError::can_retry);
+    let of_list = error.downcast_ref::<FindError>().is_some_and(FindError::can_retry);
+    of_setup || of_list || error.downcast_ref::<StoreError>().is_some_and(StoreError::can_retry)
 }
 
 /// The console's listener, unless it is off. An address that nobody has set may be in use, as by a

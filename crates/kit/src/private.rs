@@ -11,6 +11,11 @@ pub fn directory(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
+/// The user of this process, whom the system asks for permissions.
+pub fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// Creates an SQLite database that only its owner can read, before it is opened, because it holds
 /// personal data. SQLite gives the files next to it the same mode.
 pub fn database(file: &Path) -> io::Result<()> {

@@ -134,8 +134,12 @@ impl Kafka {
         topics::create(&self.settings).await
     }
 
-    pub(super) async fn check(&self) -> Result<Vec<String>, LogError> {
-        topics::check(&self.settings).await
+    pub(super) async fn check(&self, fixed: Option<u32>) -> Result<Vec<String>, LogError> {
+        topics::check(&self.settings, fixed).await
+    }
+
+    pub(super) async fn check_partitions(&self) -> Result<(), LogError> {
+        topics::check_partitions(&self.settings).await
     }
 
     pub(super) async fn check_writable(&self) -> Result<(), LogError> {

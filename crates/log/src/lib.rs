@@ -136,10 +136,19 @@ impl Log {
     }
 
     /// The problems of the topics, one per line (`doctor`).
-    pub async fn check(&self) -> Result<Vec<String>, LogError> {
+    pub async fn check(&self, fixed: Option<u32>) -> Result<Vec<String>, LogError> {
         match &self.backend {
             Backend::Embedded(embedded) => embedded.check().await,
-            Backend::Kafka(kafka) => kafka.check().await,
+            Backend::Kafka(kafka) => kafka.check(fixed).await,
+        }
+    }
+
+    /// Fails if topics exist whose number of partitions is not the configured one.
+    pub async fn check_partitions(&self) -> Result<(), LogError> {
+        match &self.backend {
+            // It is checked when the log opens.
+            Backend::Embedded(_) => Ok(()),
+            Backend::Kafka(kafka) => kafka.check_partitions().await,
         }
     }
 

@@ -23,6 +23,14 @@ impl Kafka {
         match *self {}
     }
 
+    pub(super) async fn check(&self, _: Option<u32>) -> Result<Vec<String>, LogError> {
+        match *self {}
+    }
+
+    pub(super) async fn check_partitions(&self) -> Result<(), LogError> {
+        match *self {}
+    }
+
     pub(super) async fn trim(
         &self,
         _: &str,

@@ -11,7 +11,7 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -38,7 +38,8 @@ const READ_BUFFER: usize = 256 * 1024;
 #[derive(Clone)]
 pub struct Files {
     root: PathBuf,
-    scratch: Arc<Scratch>,
+    /// Created at the first write, if the disk was full before.
+    scratch: Arc<OnceLock<Scratch>>,
     secrets: SecretKey,
 }
 
@@ -60,9 +61,13 @@ impl Files {
     /// processes.
     pub async fn open(root: PathBuf, secrets: SecretKey) -> Result<Self, ObjectError> {
         blocking(move || {
-            let scratch = fs::create_dir_all(root.join(META)).and_then(|()| Scratch::create(&root));
-            let scratch = Arc::new(scratch.map_err(|error| io_error(&root, "open", error))?);
-            Ok(Self { root, scratch, secrets })
+            let files = Self { root, scratch: Arc::default(), secrets };
+            let opened = files.scratch().map(|_| ());
+            match opened {
+                Err(error) if !is_full(&error) => Err(files.error("open", error)),
+                // What reads no objects, such as a list of exports, needs no space.
+                Ok(()) | Err(_) => Ok(files),
+            }
         })
         .await
     }
@@ -197,7 +202,17 @@ impl Files {
     }
 
     fn temporary(&self) -> io::Result<Temporary> {
-        self.scratch.temporary()
+        self.scratch()?.temporary()
+    }
+
+    /// Creates it if there is none yet.
+    fn scratch(&self) -> io::Result<&Scratch> {
+        if let Some(scratch) = self.scratch.get() {
+            return Ok(scratch);
+        }
+        fs::create_dir_all(self.root.join(META))?;
+        let scratch = Scratch::create(&self.root)?;
+        Ok(self.scratch.get_or_init(|| scratch))
     }
 
     /// Gives a finished file its name. Writes its metadata first, so that every visible object has
@@ -307,6 +322,10 @@ impl Files {
     fn error(&self, action: &str, error: io::Error) -> ObjectError {
         io_error(&self.root, action, error)
     }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 fn head(size: u64, sidecar: Option<&Sidecar>) -> Head {

@@ -34,7 +34,7 @@ pub struct Config {
     pub data: PathBuf,
     /// The URL at which clients reach the gateways. Download and unsubscribe URLs begin with it.
     /// Required in a fleet, on gateways and workers, and for a `standalone` that listens on every
-    /// address (`0.0.0.0`). The default is `http://` and `gateway.listen`. It is enough for
+    /// address (`0.0.0.0` or `[::]`). The default is `http://` and `gateway.listen`. It is enough for
     /// downloads on this machine, but not for unsubscribe URLs, which need an `https` URL that the
     /// recipients of emails can reach. Set it before the first email is sent.
     #[schemars(with = "Option<String>")]

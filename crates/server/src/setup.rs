@@ -59,6 +59,10 @@ pub struct SetupResult {
 /// to run repeatedly, and from many processes at the same time.
 pub async fn run(app: &App) -> Result<SetupResult, SetupError> {
     let schema = MIGRATIONS.run(&app.store).await?;
+    // Otherwise a number would be stored for ever that the topics do not have.
+    if fixed::stored_partitions(&mut app.store.snapshot().await?).await?.is_none() {
+        app.log.check_partitions().await?;
+    }
     let mut tx = app.store.write().await?;
     fixed::fix_partitions(&mut tx, app.config.log.partitions).await?;
     let rotated = fixed::fix_secret_key(&mut tx, &app.secrets).await? == Sealed::Old;
@@ -90,18 +94,19 @@ pub struct Upgrade {
 /// Checks whether [`run`] can succeed, and what it would change. Changes nothing.
 pub async fn upgrade(app: &App) -> Result<Upgrade, SetupError> {
     let pending = MIGRATIONS.pending(&app.store).await?;
-    let mut rotates_secrets = false;
+    let (mut rotates_secrets, mut partitions) = (false, None);
     // An empty database has no values yet that must be kept.
     if pending.schema.at > 0 {
         let mut tx = app.store.snapshot().await?;
         fixed::check_partitions(&mut tx, app.config.log.partitions).await?;
+        partitions = Some(app.config.log.partitions);
         rotates_secrets = fixed::check_secret_key(&mut tx, &app.secrets).await? == Sealed::Old;
         tx.commit().await?;
     }
     if rotates_secrets && pending.schema.is_newer() {
         return Err(SetupError::Rotation(pending.schema.at));
     }
-    let log_problems = app.log.check().await?;
+    let log_problems = app.log.check(partitions).await?;
     Ok(Upgrade { pending, rotates_secrets, log_problems })
 }
 

@@ -17,8 +17,8 @@ use crate::worker::Role;
 /// The environment of the image (`deploy/Dockerfile`).
 pub const IMAGE: &[(&str, &str)] = &[
     ("LONGSHORE_DATA", "/var/lib/longshore"),
-    ("LONGSHORE_LISTEN", "0.0.0.0:8080"),
-    ("LONGSHORE_OPS_LISTEN", "0.0.0.0:9100"),
+    ("LONGSHORE_LISTEN", "[::]:8080"),
+    ("LONGSHORE_OPS_LISTEN", "[::]:9100"),
     ("LONGSHORE_LOG_FORMAT", "json"),
 ];
 

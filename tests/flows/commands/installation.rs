@@ -1,8 +1,10 @@
 //! The folder of an installation: created, private, missing or broken.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use super::{longshore_in, text};
+use crate::support::process;
 
 /// An installation begins with these, for its owner alone.
 #[tokio::test(flavor = "multi_thread")]
@@ -90,6 +92,43 @@ async fn a_folder_without_an_installation_is_named() {
         assert!(shown.contains(&folder.display().to_string()), "{arguments:?}: {shown}");
         let made = std::fs::read_dir(directory.path()).expect("the directory").count();
         assert_eq!(made, 0, "{arguments:?}");
+    }
+}
+
+/// Another user than the owner of the data directory.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_wrong_user_is_told_about_permissions() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let made = longshore_in(directory.path(), &["migrate"]).await;
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let data = directory.path().join("longshore-data");
+    assert_eq!(data.metadata().expect("the directory").mode() & 0o777, 0o700);
+    // The program, where the other user can reach it.
+    let program = directory.path().join("longshore");
+    std::fs::hard_link(process::BINARY, &program)
+        .or_else(|_| std::fs::copy(process::BINARY, &program).map(drop))
+        .expect("a program");
+    std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).expect("a mode");
+    let owner = data.metadata().expect("the directory").uid();
+    let other = 65_534;
+    if owner != 0 {
+        // Only root can become another user. Others can lose the permission.
+        std::fs::set_permissions(&data, Permissions::from_mode(0)).expect("a mode");
+        let output = longshore_in(directory.path(), &["key", "list"]).await;
+        let error = text(&output.stderr);
+        assert!(error.contains("no permission to read"), "{error}");
+        return std::fs::set_permissions(&data, Permissions::from_mode(0o700)).expect("a mode");
+    }
+    for arguments in [&["key", "list"][..], &["export", "list"], &["doctor"]] {
+        let mut command = process::program("setpriv", directory.path(), &Default::default());
+        command.args([format!("--reuid={other}"), "--clear-groups".to_owned()]).arg(&program);
+        command.args(arguments);
+        let output = process::output(command).await;
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {shown}");
+        let expected = format!("belongs to the user {owner}, and this is the user {other}");
+        assert!(shown.contains("no permission to read") && shown.contains(&expected), "{shown}");
+        assert!(!shown.contains("there is no installation"), "{shown}");
     }
 }
 

@@ -20,7 +20,7 @@ async fn appends_without_a_broker_time_out() {
     assert!(matches!(error, LogError::Unavailable(_)), "{error}");
     // Far below the limit that is usual.
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
-    let lines = log.check().await.unwrap().join("\n");
+    let lines = log.check(None).await.unwrap().join("\n");
     assert!(lines.contains("cannot reach broker 127.0.0.1:9"), "{lines}");
     let (writable, offsets) =
         tokio::join!(log.check_writable(), log.topic_offsets(topics::TRACKING));
@@ -58,7 +58,7 @@ async fn only_an_existing_topic_has_offsets() {
 async fn the_check_reports_topic_differences() {
     let mut test_log = TestLog::kafka();
     let log = longshore::app::open_log(&test_log.config).await.unwrap();
-    let lines = log.check().await.unwrap().join("\n");
+    let lines = log.check(None).await.unwrap().join("\n");
     assert!(lines.contains("does not exist: run `longshore migrate`"), "{lines}");
 
     // With fewer brokers than requested replicas, fewer are created, and a message reports it.
@@ -66,7 +66,7 @@ async fn the_check_reports_topic_differences() {
     let log = test_log.open().await;
     let note = log.create_topics().await.unwrap().expect("a note");
     assert!(note.contains("log.replication is 3, and the cluster has 1 broker:"), "{note}");
-    let lines = log.check().await.unwrap();
+    let lines = log.check(None).await.unwrap();
     assert_eq!(lines.len(), topics::ALL.len(), "{lines:?}");
     for line in &lines {
         assert!(line.contains("has 1 replica but log.replication is 3"), "{lines:?}");
@@ -74,10 +74,25 @@ async fn the_check_reports_topic_differences() {
     }
 
     test_log.config.log.replication = 1;
-    assert!(test_log.open().await.check().await.unwrap().is_empty());
+    assert!(test_log.open().await.check(None).await.unwrap().is_empty());
     test_log.config.log.partitions = 5;
-    let lines = test_log.open().await.check().await.unwrap().join("\n");
-    assert!(lines.contains("has 4 partitions and log.partitions is 5"), "{lines}");
+    // The advice is a number that `migrate` accepts.
+    for (fixed, advice) in [
+        (None, "before the first `longshore migrate`, set log.partitions to 4:"),
+        (Some(4), "set log.partitions to 4"),
+        (Some(5), "fixed the number at 5. Delete the topic"),
+    ] {
+        let lines = test_log.open().await.check(fixed).await.unwrap();
+        assert_eq!(lines.len(), topics::ALL.len(), "{lines:?}");
+        for line in &lines {
+            assert!(line.contains("has 4 partitions and log.partitions is 5: "), "{lines:?}");
+            assert!(line.contains(advice), "{lines:?}");
+        }
+    }
+    let refused = test_log.open().await.check_partitions().await.unwrap_err();
+    assert!(matches!(&refused, LogError::Settings(text) if text.contains("to 4:")), "{refused}");
+    test_log.config.log.partitions = 4;
+    test_log.open().await.check_partitions().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,7 +109,7 @@ async fn the_check_suggests_tls_and_sasl_settings() {
     let error = longshore::app::open_log(&test_log.config)
         .await
         .unwrap()
-        .check()
+        .check(None)
         .await
         .unwrap_err()
         .to_string();

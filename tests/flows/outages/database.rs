@@ -8,10 +8,48 @@ use super::{BROKEN_WAYS, Scene, endure, outage};
 use crate::support::api::{Accepted, EXPORT};
 use crate::support::eventually;
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::proxy::ProxyMode;
+use crate::support::process::{self, Process, free_port};
+use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::storage::TestStorage;
 use crate::support::temporary::Temporary;
 use crate::support::{servers, stores};
+
+/// While it runs, and while it starts.
+#[tokio::test(flavor = "multi_thread")]
+async fn standalone_ends_well_while_the_database_is_down() {
+    let database = stores::Database::create().await;
+    let proxy = Proxy::to(&database.url()).await;
+    let fleet = Fleet::new_empty(Backend::Embedded, &[]).await;
+    let ops = format!("127.0.0.1:{}", free_port());
+    let mut environment = fleet.environment().clone();
+    environment.insert("LONGSHORE_DATABASE_URL".into(), proxy.instead_of(&database.url()));
+    environment.insert("LONGSHORE_OPS_LISTEN".into(), ops.clone());
+    environment.insert("LONGSHORE_CONSOLE_LISTEN".into(), "off".into());
+    let is = async |path: &str, expected: u16| {
+        let response = reqwest::get(format!("http://{ops}/{path}")).await;
+        response.is_ok_and(|response| response.status() == expected)
+    };
+    let start = |name: &str| {
+        let mut command = process::command(fleet.directory(), &environment);
+        command.arg("standalone");
+        Process::start(name, fleet.directory(), command)
+    };
+    for (name, mode) in [("closed", ProxyMode::Closed), ("stuck", ProxyMode::Stuck)] {
+        let mut running = start(name);
+        let has_started = async || running.printed().contains("standalone started");
+        eventually("it has started", has_started).await;
+        proxy.set(mode);
+        tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+        assert!(running.terminate().await.success(), "{}", running.printed());
+        proxy.set(ProxyMode::Open);
+    }
+    proxy.set(ProxyMode::Stuck);
+    let mut starting = start("starting");
+    eventually("it starts", async || is("healthz", 200).await).await;
+    let status = starting.terminate().await;
+    assert!(status.success(), "{status}: {}", starting.printed());
+    fleet.close().await;
+}
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "scripts/test --all"]

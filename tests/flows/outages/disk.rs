@@ -13,7 +13,7 @@ use crate::support::eventually;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::storage::TestStorage;
-use crate::support::{WorkspaceFile, stores, user_records};
+use crate::support::{WorkspaceFile, process, stores, user_records};
 
 const PARTS: usize = 20;
 
@@ -59,6 +59,38 @@ async fn a_full_disk() {
     checker::check_export(&files, PARTS, &records, &wanted);
     let another = api.export_all().await;
     api.done(&another.prefix).await;
+    fleet.close().await;
+}
+
+/// Only the disk of the objects is full: what reads no object works.
+#[tokio::test(flavor = "multi_thread")]
+async fn exports_are_listed_while_the_disk_of_the_objects_is_full() {
+    Fleet::can_mount().await;
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
+    let prefix = api.export_all().await.prefix;
+    api.done(&prefix).await;
+    let objects = fleet.directory().join("disk");
+    std::fs::create_dir(&objects).expect("a directory");
+    let mut environment = fleet.environment().clone();
+    environment.insert("LONGSHORE_OBJECTS_URL".into(), format!("file://{}", objects.display()));
+    // No file or folder can be created.
+    let script = "mount -t tmpfs -o nr_inodes=1 tmpfs disk\nexec \"$0\" \"$@\"";
+    let run = async |arguments: &[&str]| {
+        let mut command = process::program("unshare", fleet.directory(), &environment);
+        command.args(["--mount", "--map-root-user", "bash", "-euc", script, process::BINARY]);
+        command.args(arguments);
+        process::output(command).await
+    };
+    for arguments in [&["export", "list"][..], &["export", "status", &prefix]] {
+        let output = run(arguments).await;
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {error}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains(&prefix), "{arguments:?}");
+    }
+    let doctor = run(&["doctor"]).await;
+    let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(!doctor.status.success() && said.contains("disk is full"), "{said}");
     fleet.close().await;
 }
 

@@ -68,6 +68,12 @@ impl AllowedSigners {
     /// Reads a file. Like `ssh-keygen`, it skips empty lines and comments. It also skips keys of
     /// other types, and those that sign only certificates. Times without `Z` are read as UTC.
     pub fn parse(text: &str) -> Result<Self, InvalidLine> {
+        if text.starts_with('\u{feff}') {
+            // It would become part of the first principal, for `ssh-keygen`, too.
+            let problem =
+                "the file begins with a byte order mark (BOM): save it as UTF-8 without it";
+            return Err(InvalidLine { line: 1, problem: problem.to_owned() });
+        }
         let mut signers = Vec::new();
         for (index, line) in text.lines().enumerate() {
             let signer = parse_line(line);

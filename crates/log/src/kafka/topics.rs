@@ -99,8 +99,53 @@ async fn wait_for_topics(admin: &Admin, names: &[String]) -> Result<(), LogError
     })
 }
 
-/// The problems, one per line.
-pub(super) async fn check(settings: &Settings) -> Result<Vec<String>, LogError> {
+/// Fails if topics exist with another number of partitions than the configured one.
+pub(super) async fn check_partitions(settings: &Settings) -> Result<(), LogError> {
+    let cluster = describe_cluster(&admin(settings)?).await?;
+    for topic in settings.topics {
+        let name = settings.topic(*topic);
+        let state = cluster.topics.get(&name);
+        if let Some(problem) =
+            state.and_then(|state| other_partitions(settings, &name, state, None))
+        {
+            return Err(LogError::Settings(problem));
+        }
+    }
+    Ok(())
+}
+
+/// That a topic has another number of partitions, and how to fix it. `fixed` is the number that the
+/// installation must keep, if it is known.
+fn other_partitions(
+    settings: &Settings,
+    name: &str,
+    state: &TopicState,
+    fixed: Option<u32>,
+) -> Option<String> {
+    let (has, configured) = (state.partitions, settings.partitions);
+    if has == configured as usize {
+        return None;
+    }
+    let fix = match fixed {
+        Some(fixed) if fixed as usize == has => format!("set log.partitions to {has}"),
+        Some(fixed) => format!(
+            "the first `longshore migrate` fixed the number at {fixed}. Delete the topic if it has \
+             no messages, and run `longshore migrate`"
+        ),
+        None => format!(
+            "before the first `longshore migrate`, set log.partitions to {has}: more partitions \
+             would break the order of keys"
+        ),
+    };
+    Some(format!("topic {name} has {has} partitions and log.partitions is {configured}: {fix}"))
+}
+
+/// The problems, one per line. `fixed` is the number of partitions that the installation must keep,
+/// if it is known.
+pub(super) async fn check(
+    settings: &Settings,
+    fixed: Option<u32>,
+) -> Result<Vec<String>, LogError> {
     let mut lines = unreachable_brokers(&settings.brokers).await;
     if lines.len() == addresses(&settings.brokers).count() {
         return Ok(lines);
@@ -125,6 +170,7 @@ pub(super) async fn check(settings: &Settings) -> Result<Vec<String>, LogError> 
             lines.push(format!("topic {name} does not exist: run `longshore migrate`"));
             continue;
         };
+        lines.extend(other_partitions(settings, &name, state, fixed));
         lines.extend(wrong_shape(settings, &name, state, cluster.brokers));
         lines.extend(wrong_properties(&admin, &name, state.replication).await?);
     }
@@ -133,13 +179,6 @@ pub(super) async fn check(settings: &Settings) -> Result<Vec<String>, LogError> 
 
 fn wrong_shape(settings: &Settings, name: &str, state: &TopicState, brokers: usize) -> Vec<String> {
     let mut lines = Vec::new();
-    if state.partitions != settings.partitions as usize {
-        lines.push(format!(
-            "topic {name} has {} partitions and log.partitions is {}: set log.partitions to {0}: \
-             more partitions would break the order of keys",
-            state.partitions, settings.partitions
-        ));
-    }
     if state.replication < settings.replication as usize {
         lines.push(format!(
             "topic {name} has {} but log.replication is {} (the cluster has {}): losing a broker \

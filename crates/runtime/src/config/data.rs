@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 
@@ -38,7 +38,14 @@ impl Config {
             None if self.log.url == "embedded" => self.data.join("log.db"),
             None => return None,
         };
-        let folder = path.parent().filter(|_| !path.exists())?.display();
+        let folder = path.parent()?.display();
+        match fs::metadata(&path) {
+            Ok(_) => return None,
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                return Some(self.unreadable(&path));
+            }
+            Err(_) => {}
+        }
         let or_database =
             if self.database.url.is_none() { " or LONGSHORE_DATABASE_URL" } else { "" };
         Some(format!(
@@ -47,6 +54,23 @@ impl Config {
              installation, run the command in the folder that contains longshore-data, or set \
              LONGSHORE_DATA{or_database}"
         ))
+    }
+
+    /// Why a file cannot be looked at: another user owns the data directory.
+    fn unreadable(&self, path: &Path) -> String {
+        let owner = fs::metadata(&self.data).map(|data| data.uid());
+        let user = private::user();
+        let fix = match owner {
+            Ok(owner) if owner != user => format!(
+                "{} belongs to the user {owner}, and this is the user {user}: run the command as \
+                 the user {owner}, such as with `sudo -u '#{owner}'`",
+                self.data.display()
+            ),
+            _ => {
+                "run the command as the user of the installation, or set LONGSHORE_DATA".to_owned()
+            }
+        };
+        format!("no permission to read {}: {fix}", path.display())
     }
 
     /// The database's file, existing or not, if it is a file.

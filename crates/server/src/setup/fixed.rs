@@ -66,11 +66,15 @@ pub async fn fix_partitions(tx: &mut Tx, configured: u32) -> Result<(), FixedErr
 
 /// Rejects a number of partitions that differs from the stored one.
 pub async fn check_partitions(tx: &mut Tx, configured: u32) -> Result<(), FixedError> {
-    let fixed = settings::get(tx, PARTITIONS).await?.ok_or(FixedError::Missing)?;
-    let fixed = fixed
-        .parse::<u32>()
-        .map_err(|_| StoreError::Corrupt(format!("settings.value of {PARTITIONS}")))?;
+    let fixed = stored_partitions(tx).await?.ok_or(FixedError::Missing)?;
     if fixed == configured { Ok(()) } else { Err(FixedError::Partitions { configured, fixed }) }
+}
+
+/// The stored number of partitions; none before the first `migrate`.
+pub async fn stored_partitions(tx: &mut Tx) -> Result<Option<u32>, StoreError> {
+    let stored = settings::get(tx, PARTITIONS).await?;
+    let parsed = stored.map(|stored| stored.parse::<u32>()).transpose();
+    parsed.map_err(|_| StoreError::Corrupt(format!("settings.value of {PARTITIONS}")))
 }
 
 /// Stores a check value of the secret key if there is none yet; then [`check_secret_key`].

@@ -24,6 +24,13 @@ fn find(file: &str, principal: Option<&str>, time: i64) -> Result<(), SignerErro
 }
 
 #[test]
+fn a_byte_order_mark_is_named() {
+    let error = AllowedSigners::parse(&format!("\u{feff}acme {KEY}\n")).unwrap_err();
+    assert_eq!(error.line, 1);
+    assert!(error.to_string().contains("byte order mark (BOM)"), "{error}");
+}
+
+#[test]
 fn lines_that_allow_a_key_are_found() {
     for line in [
         format!("acme {KEY}"),

@@ -78,14 +78,21 @@ impl Zip {
         while !stream.is_cut {
             stream.skip_current()?;
             let Some((name, opened)) = stream.open_next()? else { break };
-            // Skips folders, and the data about files that macOS adds.
-            if !name.ends_with('/') && !name.starts_with("__MACOSX/") {
+            if !name.ends_with('/') && !is_of_desktop(&name) {
                 let reader = opened.map(|()| EntryReader(self.0.clone()));
                 return Ok(Some(ZipEntry { name, reader }));
             }
         }
         Ok(None)
     }
+}
+
+/// Whether macOS or Windows added a file to a folder, with data about others.
+fn is_of_desktop(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let is_named = |known: &str| file.eq_ignore_ascii_case(known);
+    name.starts_with("__MACOSX/")
+        || [".DS_Store", "Thumbs.db", "desktop.ini"].into_iter().any(is_named)
 }
 
 impl Read for EntryReader {

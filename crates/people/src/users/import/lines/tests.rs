@@ -149,6 +149,12 @@ fn forms_are_recognized_by_their_content() {
         zip(&[("a", text.as_bytes())], true, false),
         zip(&[("a/", b""), ("a/b", text.as_bytes())], true, true),
         zip(&[("__MACOSX/a", b"\0"), ("b", &little)], false, false),
+        zip(&[(".DS_Store", b"\0\0Bud1"), ("b", &little)], false, false),
+        zip(
+            &[("a/Thumbs.db", b"\xd0\xcf"), ("a/b", &little), ("a/Desktop.ini", b"[x]")],
+            true,
+            true,
+        ),
         zip(&[("a.gz", &once)], false, false),
     ] {
         let (emails, bad) = read_bytes(bytes.clone());
