@@ -62,6 +62,14 @@ impl History {
             into.is_loose[kind] |= of.is_loose[kind];
             into.has_new[kind] = true;
         }
+        // The opt-outs of both are of the time of this change from then on. If something that was
+        // received before is applied after it, they can reach the kept user's address.
+        for topic in [0, 2, 3] {
+            let own = self.persons[kept].topics[topic];
+            if own.is_out || own.is_open {
+                self.may_reach(kept, topic);
+            }
+        }
         // What the user decided before may also be applied to the kept one.
         self.persons[gone].had = self.persons[kept].had.clone();
         for kind in 0..2 {
