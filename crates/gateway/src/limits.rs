@@ -250,9 +250,9 @@ impl BudgetWindow {
     /// window.
     fn apply_response(&mut self, sent_at: i64, requested: i64, counted: &Counted) {
         let before = counted.used - requested;
-        // A smaller count than before: the row began anew, without what this gateway had reserved.
-        let began_anew = before < self.reserved.unwrap_or(0);
-        if self.is_local || began_anew || counted.ends_at != self.ends_at {
+        // A smaller count than before: the row is new, without what this gateway had reserved.
+        let is_new = before < self.reserved.unwrap_or(0);
+        if self.is_local || is_new || counted.ends_at != self.ends_at {
             self.unused = 0;
         }
         let granted = (self.requests() - before).clamp(0, requested) - self.unreported;

@@ -11,7 +11,7 @@ pub fn directory(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
-/// The user of this process, whom the system asks for permissions.
+/// The user of this process, whose permissions count.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
