@@ -162,6 +162,7 @@ async fn rotate(app: &App, arguments: Rotate) -> CommandResult {
     let rotated = retry::while_busy(async || {
         let mut tx = app.store.write().await?;
         let workspace = workspace.find(&mut tx).await?;
+        signing::lock(&mut tx, workspace.id).await?;
         let now = app.database_now(&mut tx).await?;
         let secrets = &app.secrets;
         let key = signing::rotate(&mut tx, secrets, workspace.id, now, now + notice).await?;

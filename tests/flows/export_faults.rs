@@ -276,6 +276,18 @@ async fn an_export_waits_for_its_storage_longer_than_its_attempts() {
             .collect();
         let [since, until] = times[..] else { panic!("no times in {error}") };
         assert_eq!(until.duration_since(since).as_secs_f64(), hours * 3_600.0, "{error}");
+        if hours > 1.0 {
+            // The time of refusals begins with the first one, not with the wait before it.
+            let earlier = "UPDATE export_jobs SET waiting_since = waiting_since - 3600000";
+            stores::execute(&fleet.database_url(), earlier).await;
+            http_proxy.inject(DENIED);
+            let is_refused = async || {
+                let status = api.status(&accepted.prefix).await;
+                assert_eq!(status["state"], "running", "{status}");
+                status["error"].as_str().is_some_and(|error| error.contains("access denied"))
+            };
+            eventually("the store refuses", is_refused).await;
+        }
         http_proxy.inject(NO_FAULT);
         let done = api.done(&accepted.prefix).await;
         assert_eq!(done["users"]["total"], 1, "{done}");

@@ -86,6 +86,7 @@ impl World {
 
     async fn rotate_from(&self, workspace: i32, now: i64, signs_from: i64) -> PublicKey {
         let mut tx = self.app.store.write().await.unwrap();
+        signing::lock(&mut tx, workspace).await.unwrap();
         let rotated = signing::rotate(&mut tx, &self.app.secrets, workspace, now, signs_from).await;
         tx.commit().await.unwrap();
         rotated.expect("it rotates")

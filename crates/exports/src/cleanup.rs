@@ -223,9 +223,12 @@ async fn clean_private(
     };
     let segments = paths::segments_folder(job.id);
     app.objects.delete_prefix(&segments).await.map_err(ExportError::Objects)?;
-    // Attempts have ascending numbers, and the one that finished was the last.
-    for attempt in 1..winner {
-        app.objects.delete(&paths::archive(job.id, attempt)).await.map_err(ExportError::Objects)?;
+    // By list: the numbers of attempts have gaps of thousands (`store::claims::WAIT`).
+    let (folder, current) = (paths::private_folder(job.id), paths::archive(job.id, winner));
+    let found = app.objects.list(&folder).await.map_err(ExportError::Objects)?;
+    let archives = found.into_iter().filter(|object| paths::is_archive(job.id, &object.key));
+    for archive in archives.filter(|archive| archive.key != current) {
+        app.objects.delete(&archive.key).await.map_err(ExportError::Objects)?;
     }
     Ok(())
 }

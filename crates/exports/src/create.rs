@@ -91,7 +91,7 @@ impl NewExport {
     pub fn change(&self) -> Change {
         let Job { audience, segment_id, fields, format, callback_endpoint, object_prefix, .. } =
             &self.job;
-        let callback = callback_endpoint.as_deref().map(|url| runtime::outbound::shown(url));
+        let callback = callback_endpoint.as_deref().map(runtime::outbound::shown);
         let mut details = json!({
             "audience": audience.name(), "segment_id": segment_id, "fields": fields,
             "format": format.name(), "destination": self.destination, "callback": callback,

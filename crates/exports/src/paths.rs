@@ -68,6 +68,11 @@ pub fn archive(job: Uuid, attempt: i32) -> String {
     format!("{}archive.{attempt}.zip", private_folder(job))
 }
 
+/// Whether an object is an [`archive`] of the export, of whichever attempt.
+pub fn is_archive(job: Uuid, key: &str) -> bool {
+    key.strip_prefix(&private_folder(job)).is_some_and(|name| name.starts_with("archive."))
+}
+
 /// An object that proves an export, next to its folder in own storage.
 pub fn own_proof(own_folder: &str, suffix: &str) -> String {
     format!("{}{suffix}", own_folder.trim_end_matches('/'))

@@ -66,7 +66,8 @@ pub async fn noted(
     };
     let waits = noted.unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot store the status of the export's storage");
-        false
+        // The next attempt checks for how long the export may wait.
+        result.as_ref().is_err_and(|failed| failed.storage_failure().is_some())
     });
     result.map_err(|error| if waits { ExportError::Waiting(Box::new(error)) } else { error })
 }
@@ -84,7 +85,7 @@ async fn note_failure(app: &App, claim: &Claim, error: &ExportError) -> Result<b
     let mut tx = app.store.write().await?;
     let now = app.database_now(&mut tx).await?;
     // The job before the claim: in this order, a cancellation locks them, too.
-    let since = storage_rows::waits_since(&mut tx, claim.job, now).await?;
+    let since = storage_rows::waits_since(&mut tx, claim.job, is_refusal, now).await?;
     let until = since.saturating_add(millis(limit));
     let message = failure.while_waiting(from_ms(since), from_ms(until));
     storage_rows::note_failure(&mut tx, claim.job, &message, &failure.detail).await?;

@@ -7,13 +7,24 @@ use store::{StoreError, Tx, execute, from_row, on};
 
 from_row! { WaitingExport { workspace_id, workspace, object_prefix, error, detail } }
 
-/// Since when a job in progress has been waiting for its storage: `now`, if it did not wait before.
-pub async fn waits_since(tx: &mut Tx, id: Uuid, now: i64) -> Result<i64, StoreError> {
+/// Since when a job in progress has been waiting for its storage, or since when the storage has
+/// refused its requests: `now`, if it did not before. A process of an earlier release ends the wait
+/// with the error alone.
+pub async fn waits_since(
+    tx: &mut Tx,
+    id: Uuid,
+    is_refusal: bool,
+    now: i64,
+) -> Result<i64, StoreError> {
     let since = on!(tx, c => sqlx::query_scalar(
-        "UPDATE export_jobs SET waiting_since = coalesce(waiting_since, $2)
-         WHERE id = $1 AND state IN ('running', 'finishing') RETURNING waiting_since",
+        "UPDATE export_jobs SET
+             waiting_since = CASE WHEN error IS NULL THEN $2 ELSE coalesce(waiting_since, $2) END,
+             refused_since = CASE WHEN NOT $3 THEN NULL WHEN error IS NULL THEN $2
+                                  ELSE coalesce(refused_since, $2) END
+         WHERE id = $1 AND state IN ('running', 'finishing')
+         RETURNING coalesce(refused_since, waiting_since)",
     )
-    .bind(id).bind(now).fetch_optional(c).await?);
+    .bind(id).bind(now).bind(is_refusal).fetch_optional(c).await?);
     Ok(since.unwrap_or(now))
 }
 
@@ -43,8 +54,10 @@ pub async fn clear_failure(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query(
-            "UPDATE export_jobs SET error = NULL, error_detail = NULL, waiting_since = NULL
-             WHERE id = $1 AND state IN ('running', 'finishing') AND waiting_since IS NOT NULL",
+            "UPDATE export_jobs SET error = NULL, error_detail = NULL, waiting_since = NULL,
+                                    refused_since = NULL
+             WHERE id = $1 AND state IN ('running', 'finishing')
+               AND (waiting_since IS NOT NULL OR error IS NOT NULL)",
         )
         .bind(id)
     );

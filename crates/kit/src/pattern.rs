@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use regex_automata::Input;
 use regex_automata::hybrid::dfa::{self, DFA};
 use regex_automata::nfa::thompson::pikevm::{self, PikeVM};
-use regex_automata::nfa::thompson::{self, Compiler, NFA, WhichCaptures};
+use regex_automata::nfa::thompson::{self, Compiler, NFA, State, WhichCaptures};
 use regex_automata::util::syntax;
 
 /// Maximum bytes of a compiled pattern.
@@ -91,6 +91,8 @@ pub struct Pattern {
     /// For texts on which `dfa` gives up: if it would need too many states, or if a condition on
     /// the ends of words meets a character outside ASCII.
     nfa: PikeVM,
+    /// The steps of `nfa`, at most.
+    steps_per_byte: u64,
     caches: Mutex<Caches>,
 }
 
@@ -104,19 +106,21 @@ impl Pattern {
     /// Compiles a pattern, which takes milliseconds.
     pub fn new(pattern: &str) -> Result<Self, PatternError> {
         let nfa = compile(pattern)?;
+        let steps_per_byte = nfa.states().iter().map(steps).sum::<usize>().max(1);
         let config = DFA::config()
             .cache_capacity(REMEMBERED_BYTES)
             .skip_cache_capacity_check(true)
             // It gives up if its memory is full, unless each new state served as many bytes as it
             // took steps.
             .minimum_cache_clear_count(Some(0))
-            .minimum_bytes_per_state(Some(nfa.states().len().max(10)))
+            .minimum_bytes_per_state(Some(steps_per_byte.max(10)))
             .unicode_word_boundary(true);
         let dfa = DFA::builder().configure(config).build_from_nfa(nfa.clone());
         let dfa = dfa.map_err(|_| PatternError::TooLarge)?;
         let nfa = PikeVM::new_from_nfa(nfa).map_err(|_| PatternError::TooLarge)?;
         let caches = Mutex::new(Caches { dfa: dfa.create_cache(), nfa: None });
-        Ok(Self { text: pattern.to_owned(), dfa, nfa, caches })
+        let steps_per_byte = steps_per_byte as u64;
+        Ok(Self { text: pattern.to_owned(), dfa, nfa, steps_per_byte, caches })
     }
 
     /// Checks that a pattern can be compiled.
@@ -131,12 +135,21 @@ impl Pattern {
         if let Ok(found) = self.dfa.try_search_fwd(&mut caches.dfa, &input) {
             return Ok(found.is_some());
         }
-        let states = self.nfa.get_nfa().states().len() as u64;
-        if !budget.spend(states.saturating_mul(text.len() as u64)) {
+        if !budget.spend(self.steps_per_byte.saturating_mul(text.len() as u64)) {
             return Err(TooCostly { pattern: self.text.clone() });
         }
         let cache = caches.nfa.get_or_insert_with(|| self.nfa.create_cache());
         Ok(self.nfa.is_match(cache, input))
+    }
+}
+
+/// The steps of a slow search at a state: a union has one for each of its alternatives, even if they
+/// are the same.
+fn steps(state: &State) -> usize {
+    match state {
+        State::Union { alternates } => 1 + alternates.len(),
+        State::BinaryUnion { .. } => 3,
+        _ => 1,
     }
 }
 
@@ -176,6 +189,12 @@ mod tests {
 
     fn search(pattern: &str, text: &str) -> Result<bool, TooCostly> {
         Pattern::new(pattern).unwrap().is_match(text, &Budget::default().item())
+    }
+
+    #[test]
+    fn each_alternative_counts_even_if_it_is_empty() {
+        let pattern = format!(r"(?:a{}){{30}}\b~", "|".repeat(230));
+        assert!(search(&pattern, &"ж".repeat(8 << 10)).is_err());
     }
 
     #[test]

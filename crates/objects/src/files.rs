@@ -146,9 +146,11 @@ impl Files {
     ) -> Result<(), ObjectError> {
         let (source, to) = (checked_path(from)?, checked_path(to)?);
         let copied = self.with_files("copy", move |files| {
+            // It can need the lock itself.
+            let temporary = files.temporary()?;
             // Ensures that the metadata belong to the file.
             let _lock = lock(&files.root)?;
-            let (file, temporary) = (files.root.join(&source), files.temporary()?);
+            let file = files.root.join(&source);
             let Some(size) = size_of(&file)? else { return Ok(None) };
             if fs::hard_link(&file, &temporary.0).is_err() {
                 fs::copy(&file, &temporary.0)?;

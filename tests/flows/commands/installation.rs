@@ -113,7 +113,7 @@ async fn the_wrong_user_is_told_about_permissions() {
     let other = 65_534;
     if owner != 0 {
         // Only root can become another user. Others can lose the permission.
-        std::fs::set_permissions(&data, Permissions::from_mode(0)).expect("a mode");
+        std::fs::set_permissions(&data, Permissions::from_mode(0o0)).expect("a mode");
         let output = longshore_in(directory.path(), &["key", "list"]).await;
         let error = text(&output.stderr);
         assert!(error.contains("no permission to read"), "{error}");

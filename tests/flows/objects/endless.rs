@@ -28,6 +28,8 @@ use crate::support::workspace::WorkspaceFile;
 enum Endless {
     /// Nothing.
     Nothing,
+    /// The pause before a write may be repeated.
+    Pause,
     /// The response to a rejected write.
     Error,
     /// The response to an accepted write.
@@ -105,6 +107,11 @@ async fn respond(State(state): State<ServerState>, request: Request) -> Response
     if head.method == Method::PUT {
         let body = to_bytes(body, usize::MAX).await.expect("a body");
         return match endless {
+            Endless::Pause => {
+                let pause =
+                    [("retry-after", "4000000000"), ("x-ms-retry-after-ms", "4000000000000")];
+                (StatusCode::SERVICE_UNAVAILABLE, pause).into_response()
+            }
             Endless::Error => {
                 (StatusCode::FORBIDDEN, forever("<Error><Code>No</Code>".into())).into_response()
             }
@@ -205,6 +212,11 @@ async fn endless_responses_and_lists_are_rejected() {
     servers::install_tls();
     let hostile = Hostile::start().await;
     for objects in hostile.objects().await {
+        hostile.sends(Endless::Pause);
+        let path = key("a");
+        let put = objects.put(&path, Bytes::new(), options(false));
+        let put = tokio::time::timeout(Duration::from_secs(120), put).await;
+        assert!(matches!(put, Ok(Err(ObjectError::Unavailable(_)))), "{objects}: {put:?}");
         for endless in [Endless::Error, Endless::Success] {
             hostile.sends(endless);
             let error = objects.put(&key("a"), Bytes::new(), options(false)).await.unwrap_err();

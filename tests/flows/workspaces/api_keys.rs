@@ -143,6 +143,7 @@ async fn revokers_in_the_audit_log_are_known_after_an_upgrade(world: World) {
     for sql in [
         "UPDATE api_keys SET revoked_by = NULL",
         "DROP INDEX segments_by_name",
+        "ALTER TABLE export_jobs DROP COLUMN refused_since",
         "ALTER TABLE export_jobs DROP COLUMN waiting_since",
         "DROP TABLE dispatch_bounces",
         "ALTER TABLE dispatch_parts DROP COLUMN emails",

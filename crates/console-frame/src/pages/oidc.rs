@@ -104,13 +104,14 @@ async fn sign_in(
     let code = value("code")
         .ok_or_else(|| Refusal::ProviderUnavailable("its address has no code".to_owned()))?;
     let network = gateway::sender_network(app, &head.extensions, &head.headers);
-    let turn = provider.exchange_turn(network)?;
     let mut tx = app.request_queue.write().await?;
     let is_first = pending::use_up(&mut tx, &pending).await?;
     tx.commit().await?;
     if !is_first {
         return Err(Refusal::Expired("the sign-in was used already".to_owned()).into());
     }
+    // After the check, so that repeats of one callback do not use up the turns of others.
+    let turn = provider.exchange_turn(network)?;
     let claims = provider.claims(turn, &pending, code, value("iss"), &app.clock).await?;
     let verified = match Verified::from_claims(&provider.client, &claims) {
         Ok(verified) => verified,

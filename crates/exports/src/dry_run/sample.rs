@@ -28,7 +28,7 @@ use store::{StoreError, Tx};
 
 /// If the time of a sample is over, it still gets some users, but not for much longer.
 const MIN_SAMPLE: i64 = 500;
-const MAX_OVERTIME: Duration = Duration::from_secs(4);
+const MAX_OVERTIME: Duration = Duration::from_secs(15);
 
 /// Users that are read to estimate how many are in an audience.
 const MATCHED_USERS: i64 = 20_000;

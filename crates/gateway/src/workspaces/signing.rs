@@ -158,8 +158,15 @@ pub async fn exists(tx: &mut Tx, workspace: i32) -> Result<bool, StoreError> {
     Ok(signing_rows::active(tx, workspace, END_OF_TIME).await?.is_some())
 }
 
+/// Locks the keys of a workspace. Otherwise two rotations at the same time would announce two keys.
+/// It can wait for a long `apply`, so read the time for [`rotate`] after it.
+pub async fn lock(tx: &mut Tx, workspace: i32) -> Result<(), StoreError> {
+    rows::lock(tx, workspace).await
+}
+
 /// Announces the next key, which signs from `signs_from` on, when the active one retires. If a next
-/// key is announced already, no other one is created, and its start is only brought forward.
+/// key is announced already, no other one is created, and its start is only brought forward. The
+/// keys must be [locked](lock).
 pub async fn rotate(
     tx: &mut Tx,
     secrets: &SecretKey,
@@ -168,8 +175,6 @@ pub async fn rotate(
     signs_from: i64,
 ) -> Result<PublicKey, StorageError> {
     let signs_from = signs_from.max(now + MIN_NOTICE);
-    // Otherwise two rotations at the same time would announce two keys.
-    rows::lock(tx, workspace).await?;
     if !signing_rows::bring_forward(tx, workspace, now, signs_from).await? {
         signing_rows::retire(tx, workspace, signs_from).await?;
     }

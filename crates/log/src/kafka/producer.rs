@@ -48,7 +48,7 @@ const FEW: usize = 32;
 
 static NO_GATHERING: LogLimit = LogLimit::new();
 
-/// Time limit of the response that tells whether a client reaches a broker.
+/// Time limit of the response that shows whether a client reaches a broker.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Pause when librdkafka's queue is full.

@@ -23,6 +23,9 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// request: long enough to send a part of 8 MiB at 70 KB/s.
 const READ_IDLE: Duration = Duration::from_secs(120);
 
+/// The headers that say when to repeat a request.
+const PAUSES: [&str; 3] = ["retry-after", "retry-after-ms", "x-ms-retry-after-ms"];
+
 /// The difference between this machine's clock and the service's, from the latest rejection.
 #[derive(Debug, Default)]
 pub(super) struct ServiceClock(AtomicI64);
@@ -96,6 +99,10 @@ impl Transport {
             .map_err(|_| ErrorKind::DataConversion.into_error())?;
         let mut headers = Headers::new();
         for (name, value) in answer.headers() {
+            // The SDK would wait for as long as the server says, without a limit.
+            if PAUSES.contains(&name.as_str()) {
+                continue;
+            }
             if let Ok(value) = value.to_str() {
                 let name = HeaderName::from(name.as_str().to_owned());
                 headers.insert(name, HeaderValue::from(value.to_owned()));
