@@ -125,6 +125,7 @@ impl World {
             partition: 0,
             offset: 0,
             appended_at: 0,
+            log_time: None,
             key: Vec::new(),
             payload: edit.to_string().into_bytes(),
             request_id: "a-request".into(),

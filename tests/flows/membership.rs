@@ -83,6 +83,7 @@ impl World {
             partition: 0,
             offset: 0,
             appended_at: 0,
+            log_time: None,
             key: Vec::new(),
             payload: batch.to_string().into_bytes(),
             request_id: "a-request".into(),

@@ -165,6 +165,7 @@ fn message(payload: String) -> Message {
         partition: 0,
         offset: 0,
         appended_at: 0,
+        log_time: None,
         key: Vec::new(),
         payload: payload.into_bytes(),
         request_id: "a-request".into(),

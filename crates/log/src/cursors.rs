@@ -403,6 +403,7 @@ mod tests {
             partition: 0,
             offset,
             appended_at: offset,
+            log_time: Some(offset),
             key: Vec::new(),
             payload: Vec::new(),
             request_id: String::new(),

@@ -27,7 +27,7 @@ use self::group::Group;
 use self::writer::{Command, Ends, Write, Writer};
 use super::consumer::Consumer;
 use super::cursors::{ConsumerStatus, Limits, TopicOffsets};
-use crate::message::{LogError, NewMessage, Settings, Topic};
+use crate::message::{LogError, LogTimes, NewMessage, Settings, Topic};
 use kit::clock::Clock;
 use kit::private;
 use store::{Store, in_words, sqlite_pool};
@@ -136,16 +136,17 @@ impl Embedded {
         }
     }
 
-    pub(super) async fn append(&self, messages: Vec<NewMessage>) -> Result<(), LogError> {
-        let limit = self.shared.append_timeout;
+    pub(super) async fn append(&self, messages: Vec<NewMessage>) -> Result<LogTimes, LogError> {
+        let (limit, count) = (self.shared.append_timeout, messages.len());
         let write = write(&self.shared.commands, Write::Append(messages));
-        timeout(limit, write).await.unwrap_or_else(|_| {
+        let written = timeout(limit, write).await.unwrap_or_else(|_| {
             Err(LogError::Unavailable(format!("no write to log.db completed within {limit:?}")))
-        })
+        });
+        written.map(|at| vec![Some(at); count])
     }
 
     pub(super) async fn check_writable(&self) -> Result<(), LogError> {
-        write(&self.shared.commands, Write::Probe).await
+        write(&self.shared.commands, Write::Probe).await.map(drop)
     }
 
     pub(super) async fn check(&self) -> Result<Vec<String>, LogError> {
@@ -198,8 +199,9 @@ impl Embedded {
     }
 }
 
-/// Sends a command to the writer, which runs it even if the caller has stopped waiting.
-async fn write(commands: &mpsc::Sender<Command>, write: Write) -> Result<(), LogError> {
+/// Sends a command to the writer, which runs it even if the caller has stopped waiting. Returns the
+/// time of an append.
+async fn write(commands: &mpsc::Sender<Command>, write: Write) -> Result<i64, LogError> {
     let (reply, answer) = oneshot::channel();
     commands.send(Command::Write(write, reply)).await.map_err(|_| LogError::closed())?;
     answer.await.map_err(|_| LogError::closed())?
@@ -343,6 +345,29 @@ mod tests {
         log.append(message(vec![4; 1 << 20])).await.unwrap();
 
         assert_eq!(payloads(&log).await, [1, 3, 4]);
+        log.close().await;
+    }
+
+    #[tokio::test]
+    async fn no_append_is_earlier_than_those_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = open(&directory).await;
+        let file = SqliteConnectOptions::new().filename(directory.path().join("log.db"));
+        let file = sqlite_pool().connect_with(file).await.unwrap();
+        log.append(message(vec![1])).await.unwrap();
+        // An earlier release appended it, while the clock was ahead.
+        let ahead = 4_102_444_800_000_i64;
+        sqlx::query("UPDATE messages SET appended_at = $1")
+            .bind(ahead)
+            .execute(&file)
+            .await
+            .unwrap();
+        let times = log.append([message(vec![2]), message(vec![3])].concat()).await.unwrap();
+        assert_eq!(times, [Some(ahead + 1); 2]);
+        log.close().await;
+        sqlx::query("DELETE FROM messages").execute(&file).await.unwrap();
+        let log = open(&directory).await;
+        assert_eq!(log.append(message(vec![4])).await.unwrap(), [Some(ahead + 2)]);
         log.close().await;
     }
 

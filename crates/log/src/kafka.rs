@@ -1,5 +1,6 @@
 //! The log in Apache Kafka, through rdkafka, which only this module uses.
 
+mod alter;
 mod batches;
 mod describe;
 mod member;
@@ -22,7 +23,7 @@ use super::consumer::Consumer;
 use super::cursors::{ConsumerStatus, Limits, TopicOffsets};
 use super::offsets::GroupOffset;
 use crate::CHECK_TIMEOUT;
-use crate::message::{LogError, MAX_MESSAGE_BYTES, NewMessage, Topic};
+use crate::message::{LogError, LogTimes, MAX_MESSAGE_BYTES, NewMessage, Topic};
 use kit::log_limit::LogLimit;
 use store::Store;
 
@@ -102,7 +103,7 @@ impl Kafka {
         Ok(Self { settings, producer })
     }
 
-    pub(super) async fn append(&self, messages: Vec<NewMessage>) -> Result<(), LogError> {
+    pub(super) async fn append(&self, messages: Vec<NewMessage>) -> Result<LogTimes, LogError> {
         self.producer.append(&messages).await
     }
 

@@ -51,7 +51,7 @@ pub use cursors::{
 };
 pub use embedded::LogFile;
 pub use message::{
-    LogError, MAX_MESSAGE_BYTES, Message, NewMessage, Settings, Topic, partition_of,
+    LogError, LogTimes, MAX_MESSAGE_BYTES, Message, NewMessage, Settings, Topic, partition_of,
 };
 pub use payload::PayloadError;
 
@@ -164,7 +164,7 @@ impl Log {
     /// Appends all messages. Returns once every message is durable, within
     /// [`Settings::append_timeout_ms`]. After an error, some may be in the log: consumers must
     /// tolerate that the same messages are appended again.
-    pub async fn append(&self, messages: Vec<NewMessage>) -> Result<(), LogError> {
+    pub async fn append(&self, messages: Vec<NewMessage>) -> Result<LogTimes, LogError> {
         if let Some(message) = messages.iter().find(|m| m.bytes() > MAX_MESSAGE_BYTES) {
             return Err(LogError::Refused(format!(
                 "it has {} bytes; the maximum is {MAX_MESSAGE_BYTES}",
@@ -172,7 +172,7 @@ impl Log {
             )));
         }
         if messages.is_empty() {
-            return Ok(());
+            return Ok(LogTimes::new());
         }
         let count = messages.len() as u64;
         let began = Instant::now();

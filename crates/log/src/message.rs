@@ -125,6 +125,10 @@ impl NewMessage {
     }
 }
 
+/// When the log got each message of an append: none for a message to a topic that `migrate` has not
+/// changed yet.
+pub type LogTimes = Vec<Option<i64>>;
+
 /// A message as consumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
@@ -133,6 +137,9 @@ pub struct Message {
     pub offset: i64,
     /// Milliseconds since the epoch; the same each time the message is read.
     pub appended_at: i64,
+    /// The time of the log, by which the message is ordered. None if `appended_at` is the time of
+    /// the process that appended it: to a topic that `migrate` has not changed yet.
+    pub log_time: Option<i64>,
     pub key: Vec<u8>,
     pub payload: Vec<u8>,
     pub request_id: String,

@@ -24,6 +24,7 @@ pub mod draft;
 mod identifier_set;
 mod identity;
 mod identity_rows;
+pub(super) mod order_time;
 mod products;
 mod rows;
 mod tally;
@@ -40,6 +41,7 @@ use self::bulk::BulkUpdate;
 use self::campaign_rules::{CampaignRules, KnownCampaignRules};
 use self::identity::Identities;
 pub use self::identity::UserHooks;
+use self::order_time::OrderTime;
 use self::products::Products;
 pub use self::rows::products_from;
 pub(super) use self::rows::products_page;
@@ -119,9 +121,10 @@ pub struct Ingest {
     hooks: UserHooks,
 }
 
-/// A parsed message, and the id of its request.
+/// A parsed message, its order, and the id of its request.
 struct ReceivedBatch<'m> {
     batch: Batch<'m>,
+    at: OrderTime,
     request_id: &'m str,
 }
 
@@ -178,19 +181,23 @@ impl Ingest {
         Ok(found)
     }
 
-    /// Applies one batch of attributes that is not from the log, in the caller's transaction.
-    pub(super) async fn apply_one(
+    /// Applies batches of attributes of a workspace without the log, in the caller's transaction.
+    pub(super) async fn apply_now(
         &self,
         tx: &mut Tx,
-        batch: Batch<'_>,
+        batches: Vec<(Batch<'_>, OrderTime)>,
         budget: &mut ByteBudget,
     ) -> Result<Tally, ApplyError> {
-        let id = batch.workspace;
+        let mut tally = Tally::default();
+        let Some(id) = batches.first().map(|(batch, _)| batch.workspace) else {
+            return Ok(tally);
+        };
         let workspace = workspaces::by_id(tx, id).await?.ok_or(ApplyError::Workspace(id))?;
         // Campaign rules concern only purchases, and there are none.
         let workspace = PreparedWorkspace { workspace, rules: Arc::default() };
-        let mut tally = Tally::default();
-        let batches = [ReceivedBatch { batch, request_id: "" }];
+        let batches = batches.into_iter();
+        let batches: Vec<ReceivedBatch<'_>> =
+            batches.map(|(batch, at)| ReceivedBatch { batch, at, request_id: "" }).collect();
         self.apply_bulk(tx, &workspace, &batches, budget, &mut tally).await?;
         Ok(tally)
     }
@@ -199,16 +206,18 @@ impl Ingest {
     async fn apply_identities(
         &self,
         tx: &mut Tx,
-        batch: &Batch<'_>,
+        ReceivedBatch { batch, at, .. }: &ReceivedBatch<'_>,
         tally: &mut Tally,
     ) -> Result<(), ApplyError> {
         let now = claims::now(tx).await?;
         let today = utc_date(from_ms(batch.received_at.min(now)));
         let (workspace, ids, hooks) = (batch.workspace, &self.ids, self.hooks);
-        let mut identities = Identities { tx, workspace, ids, hooks, today, now, created: 0 };
+        let latest = at.latest(now);
+        let mut identities =
+            Identities { tx, workspace, ids, hooks, today, now, latest, created: 0 };
         for object in &batch.objects {
             let Object::Identity(identity) = object else { continue };
-            match identities.apply(identity, batch.received_at).await? {
+            match identities.apply(identity, batch.received_at, *at).await? {
                 Some(Ok(())) => tally.apply(object.kind()),
                 Some(Err(reason)) => tally.drop(object.kind(), reason),
                 None => {}
@@ -269,7 +278,7 @@ impl Handler for Ingest {
                 if is_bulk(&batches[0]) {
                     self.apply_bulk(tx, workspace, batches, &mut budget, &mut tally).await?;
                 } else {
-                    self.apply_identities(tx, &batches[0].batch, &mut tally).await?;
+                    self.apply_identities(tx, &batches[0], &mut tally).await?;
                 }
             }
             let applied = (tally.objects_applied() - applied_before) as i64;
@@ -300,8 +309,9 @@ impl Handler for Ingest {
 /// Parses messages; those of a workspace are adjacent, in their order.
 fn decode(messages: &[Message]) -> Result<Vec<ReceivedBatch<'_>>, PayloadError> {
     let batches = messages.iter().map(|message| {
-        let request_id = message.request_id.as_str();
-        Ok(ReceivedBatch { batch: Batch::decode(&message.payload)?, request_id })
+        let batch = Batch::decode(&message.payload)?;
+        let at = OrderTime::of_message(message, batch.received_at);
+        Ok(ReceivedBatch { batch, at, request_id: &message.request_id })
     });
     let mut batches = batches.collect::<Result<Vec<_>, _>>()?;
     batches.sort_by_key(|received| received.batch.workspace);

@@ -5,7 +5,7 @@
 //! - Opt-outs of requests about subscriptions. They go through the log, where other objects may
 //!   wait before them for long: those of all workspaces share its partitions. So they are applied
 //!   now, too, as if their partition was ahead. Decisions are applied in any order, and the copy in
-//!   the log has the same time of receipt: it changes nothing.
+//!   the log has the same time: it changes nothing.
 
 use std::time::Duration;
 
@@ -14,11 +14,13 @@ use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use super::Kind;
+use super::apply::order_time::OrderTime;
 use super::apply::{ApplyError, Dropped, Ingest, Tally};
 use super::limits::IDENTIFIERS;
 use super::message::{Attributes, Batch, Object};
 use super::object::{self, AcceptedObject, IgnoredField};
 use kit::json;
+use log::{LogTimes, NewMessage};
 use messages::app::App;
 use people::users::consent::UNSUBSCRIBED;
 use people::users::identifier::{Identifier, UserAlias};
@@ -99,37 +101,54 @@ impl Applied {
     }
 }
 
-/// Applies the output of [`check`].
-pub async fn apply(ingest: &Ingest, tx: &mut Tx, checked: &str) -> Result<Applied, ApplyError> {
+/// Applies the output of [`check`], which was received at a time: by the database's clock, because
+/// the log does not have it.
+pub async fn apply(
+    ingest: &Ingest,
+    tx: &mut Tx,
+    checked: &str,
+    at: i64,
+) -> Result<Applied, ApplyError> {
     let batch = Batch::decode(checked.as_bytes())?;
     debug_assert!(matches!(batch.objects.as_slice(), [Object::Attributes(_)]));
-    Ok(Applied(ingest.apply_one(tx, batch, &mut ByteBudget::unlimited()).await?))
+    // An earlier release has only the gateway's time.
+    let at = OrderTime::by_gateway(at);
+    Ok(Applied(ingest.apply_now(tx, vec![(batch, at)], &mut ByteBudget::unlimited()).await?))
 }
 
-/// The opt-outs of a request about subscriptions.
+/// The messages of a request about subscriptions, which change only decisions, and create no users.
 #[derive(Debug)]
-pub struct RequestOptOuts(Batch<'static>);
+pub struct RequestOptOuts {
+    workspace: i32,
+    received_at: i64,
+    payloads: Vec<Vec<u8>>,
+}
 
 impl RequestOptOuts {
-    /// Those among the request's objects, which change only decisions, and create no users.
-    pub fn among(workspace: i32, received_at: i64, objects: &[Object<'static>]) -> Self {
-        let opt_outs = objects.iter().filter(|object| is_opt_out(object));
-        let opt_outs = opt_outs.take(MAX_OPT_OUTS + 1).cloned().collect();
-        Self(Batch::new(workspace, received_at, opt_outs))
+    /// Those in a request's messages.
+    pub fn among(workspace: i32, received_at: i64, messages: &[NewMessage]) -> Self {
+        let payloads = messages.iter().map(|message| message.payload.clone()).collect();
+        Self { workspace, received_at, payloads }
     }
 
-    /// Applies them, when all of the request's objects are in the log. Waits for a short time. If
-    /// there are too many, or the database is busy or unavailable, only the log applies them.
-    pub async fn apply(self, app: &App) {
-        let Self(batch) = self;
-        let age = app.clock.now_ms() - batch.received_at;
-        if !(1..=MAX_OPT_OUTS).contains(&batch.objects.len()) || age > MAX_OPT_OUT_AGE_MS {
+    /// Applies them, when all of the request's messages are in the log, with their times there.
+    /// Waits for a short time. If there are too many, or the database is busy or unavailable, only
+    /// the log applies them. So it does for a repeated request, which has no times: the log may
+    /// have them since the first one.
+    pub async fn apply(self, app: &App, log_times: &LogTimes) {
+        let Self { workspace, received_at, payloads } = self;
+        let age = app.clock.now_ms() - received_at;
+        if age > MAX_OPT_OUT_AGE_MS || log_times.len() != payloads.len() {
             return;
         }
-        let Some(turn) = app.opt_out_turns.try_take(batch.workspace) else { return };
-        let app = app.clone();
+        let count: usize = payloads.iter().map(|payload| opt_outs(payload).objects.len()).sum();
+        if !(1..=MAX_OPT_OUTS).contains(&count) {
+            return;
+        }
+        let Some(turn) = app.opt_out_turns.try_take(workspace) else { return };
+        let (app, log_times) = (app.clone(), log_times.clone());
         let work = async move {
-            let applied = apply_opt_outs(&app, batch).await;
+            let applied = apply_opt_outs(&app, received_at, &payloads, &log_times).await;
             drop(turn);
             applied
         };
@@ -140,16 +159,30 @@ impl RequestOptOuts {
 }
 
 /// The objects are not counted: the log counts them.
-async fn apply_opt_outs(app: &App, batch: Batch<'static>) -> Result<(), ApplyError> {
-    let received_at = batch.received_at;
+async fn apply_opt_outs(
+    app: &App,
+    received_at: i64,
+    payloads: &[Vec<u8>],
+    log_times: &LogTimes,
+) -> Result<(), ApplyError> {
+    let time = |at: &Option<i64>| at.map_or(OrderTime::by_gateway(received_at), OrderTime::by_log);
+    let batches = payloads.iter().map(|payload| opt_outs(payload)).zip(log_times.iter().map(time));
+    let batches = batches.filter(|(batch, _)| !batch.objects.is_empty()).collect();
     let mut tx = app.store.write_by_keys().await?;
     let mut budget = ByteBudget::new(MAX_OPT_OUT_BYTES);
-    Ingest::new(app).apply_one(&mut tx, batch, &mut budget).await?;
+    Ingest::new(app).apply_now(&mut tx, batches, &mut budget).await?;
     // It may have waited for other transactions.
     if app.clock.now_ms() - received_at <= MAX_OPT_OUT_AGE_MS {
         tx.commit().await?;
     }
     Ok(())
+}
+
+/// A message of a request about subscriptions, with only its opt-outs.
+fn opt_outs(payload: &[u8]) -> Batch<'_> {
+    let mut batch = Batch::decode(payload).unwrap_or_else(|_| Batch::new(0, 0, Vec::new()));
+    batch.objects.retain(is_opt_out);
+    batch
 }
 
 /// Whether an object of a request about subscriptions unsubscribes its user.
@@ -213,8 +246,7 @@ mod tests {
             {"attributes":{"user":{"email":"c@d"},"fields":{"email_subscribe":"unsubscribed"}}},
             {"attributes":{"user":{"email":"e@f"},"fields":{"email_subscribe":"opted_in"}}}]}"#;
         let Batch { objects, .. } = Batch::decode(payload).unwrap();
-        let RequestOptOuts(opt_outs) = RequestOptOuts::among(7, 5, &objects);
-        assert_eq!(opt_outs.objects, [objects[0].clone(), objects[2].clone()]);
+        assert_eq!(opt_outs(payload).objects, [objects[0].clone(), objects[2].clone()]);
     }
 
     #[test]

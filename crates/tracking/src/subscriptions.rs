@@ -376,8 +376,8 @@ async fn set(
     let (messages, opt_outs) = to_log(objects, &app, caller, turn.received())?;
     let answer = Warned { response: Success::default(), warnings };
     let response = StoredResponse::json(StatusCode::CREATED, &answer)?;
-    let response = turn.append(messages, response).await?;
-    opt_outs.apply(&app).await;
+    let (response, log_times) = turn.append_timed(messages, response).await?;
+    opt_outs.apply(&app, &log_times).await;
     Ok(response)
 }
 
@@ -523,8 +523,8 @@ async fn email(
     let (messages, opt_outs) = to_log(objects, &app, caller, turn.received())?;
     let answer = Warned { response: Success::default(), warnings };
     let response = StoredResponse::json(StatusCode::CREATED, &answer)?;
-    let response = turn.append(messages, response).await?;
-    opt_outs.apply(&app).await;
+    let (response, log_times) = turn.append_timed(messages, response).await?;
+    opt_outs.apply(&app, &log_times).await;
     Ok(response)
 }
 
@@ -535,9 +535,9 @@ fn to_log(
     caller: Caller,
     received: Received,
 ) -> Result<(Vec<NewMessage>, RequestOptOuts), ApiError> {
-    let opt_outs = RequestOptOuts::among(caller.workspace.id, received.at, &objects);
+    let workspace = caller.workspace.id;
     let request = Request {
-        workspace: caller.workspace.id,
+        workspace,
         received_at: received.at,
         partitions: app.config.log.partitions,
         request_id: caller.request_id,
@@ -545,5 +545,6 @@ fn to_log(
     };
     let messages = messages(objects, &request)
         .map_err(|error| ApiError::Internal(format!("cannot serialize a message: {error}")))?;
+    let opt_outs = RequestOptOuts::among(workspace, received.at, &messages);
     Ok((messages, opt_outs))
 }

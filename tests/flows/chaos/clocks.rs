@@ -1,5 +1,7 @@
 //! The time of day of each process, which can be set while it runs.
 
+mod order;
+
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};

@@ -34,6 +34,7 @@ fn examples_are_messages_as_they_are_written() {
                     partition: 0,
                     offset: 0,
                     appended_at: 0,
+                    log_time: None,
                     key: Vec::new(),
                     payload: example.as_bytes().to_vec(),
                     request_id: String::new(),

@@ -85,6 +85,7 @@ fn announcing(job: &Job) -> Message {
         partition: 0,
         offset: 0,
         appended_at: 0,
+        log_time: None,
         key: id.clone(),
         payload: id,
         request_id: String::new(),

@@ -4,10 +4,14 @@ use std::time::{Duration, Instant};
 
 use log::{Limits, LogError};
 use longshore::topics;
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
+use rdkafka::client::DefaultClientContext;
 
 use super::*;
-use crate::support::eventually;
+use crate::support::reader::read_topic;
 use crate::support::stores::TestStore;
+use crate::support::{eventually, servers};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn appends_without_a_broker_time_out() {
@@ -93,6 +97,66 @@ async fn the_check_reports_topic_differences() {
     assert!(matches!(&refused, LogError::Settings(text) if text.contains("to 4:")), "{refused}");
     test_log.config.log.partitions = 4;
     test_log.open().await.check_partitions().await.unwrap();
+}
+
+/// The order of changes is that of the log's time, which earlier topics do not have.
+#[tokio::test(flavor = "multi_thread")]
+async fn migrate_gives_existing_topics_the_time_of_the_log() {
+    let test_log = TestLog::kafka();
+    let admin: AdminClient<DefaultClientContext> =
+        ClientConfig::new().set("bootstrap.servers", servers::kafka()).create().unwrap();
+    let prefix = &test_log.config.log.topic_prefix;
+    let names: Vec<String> =
+        topics::ALL.iter().map(|topic| format!("{prefix}{}", topic.name())).collect();
+    let earlier = |name| {
+        NewTopic::new(name, 4, TopicReplication::Fixed(1))
+            .set("retention.ms", "-1")
+            .set("max.message.bytes", "6000000")
+            .set("segment.ms", "43200000")
+            .set("message.timestamp.type", "CreateTime")
+            .set("unclean.leader.election.enable", "true")
+    };
+    let created: Vec<NewTopic<'_>> = names.iter().map(|name| earlier(name)).collect();
+    for result in admin.create_topics(&created, &AdminOptions::new()).await.unwrap() {
+        result.unwrap();
+    }
+    let log = longshore::app::open_log(&test_log.config).await.unwrap();
+    let mut lines = Vec::new();
+    eventually("the topics are known", async || {
+        lines = log.check(None).await.unwrap();
+        !lines.iter().any(|line| line.contains("does not exist"))
+    })
+    .await;
+    for name in &names {
+        for part in ["message.timestamp.type CreateTime: ", "unclean.leader.election.enable true: "]
+        {
+            let is_about = |line: &&String| line.contains(name.as_str()) && line.contains(part);
+            let line = lines.iter().find(is_about);
+            let line = line.unwrap_or_else(|| panic!("{name}: {part}: {lines:?}"));
+            assert!(line.contains("run `longshore migrate`"), "{line}");
+        }
+    }
+    assert_eq!(log.append(numbered("a", 1)).await.unwrap(), [None]);
+    assert_eq!(log.create_topics().await.unwrap(), None);
+    eventually("the properties are known", async || log.check(None).await.unwrap().is_empty())
+        .await;
+    let mut times = Vec::new();
+    eventually("the broker has the property", async || {
+        times = log.append(numbered("a", 2)).await.unwrap();
+        times.iter().all(Option::is_some)
+    })
+    .await;
+    let messages = read_topic(&log, topics::TRACKING).await;
+    assert_eq!(messages[0].log_time, None);
+    let last: Vec<Option<i64>> = messages.iter().rev().take(2).map(|m| m.log_time).collect();
+    assert_eq!(last, [times[1], times[0]]);
+    // It changes nothing else.
+    let topic = [ResourceSpecifier::Topic(&names[0])];
+    let described = admin.describe_configs(&topic, &AdminOptions::new()).await.unwrap();
+    let described = described.into_iter().next().unwrap().unwrap();
+    let segment = described.get("segment.ms").and_then(|entry| entry.value.clone());
+    assert_eq!(segment.as_deref(), Some("43200000"));
+    log.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -88,6 +88,7 @@ fn check_parts(payload: &[u8], batch: &Batch<'_>) {
         partition: 0,
         offset: 0,
         appended_at: NOW,
+        log_time: Some(NOW),
         key: Vec::new(),
         payload: payload.to_vec(),
         request_id: String::new(),

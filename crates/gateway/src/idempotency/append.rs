@@ -11,7 +11,7 @@ use crate::body::in_place;
 use crate::coding::INLINE_BYTES;
 use crate::{ApiError, JsonText};
 use kit::{derived_ids, fail_point};
-use log::{NewMessage, message_ids};
+use log::{LogTimes, NewMessage, message_ids};
 use runtime::fairness::Reservation;
 
 /// Begins a request that appends messages; with a key, its stored response is returned.
@@ -70,7 +70,8 @@ pub async fn append_derived<T>(
         }
     }
     let Derived { messages, response, outcome } = derived.map_err(|error| turn.rejected(error))?;
-    let response = turn.append_with(MessageIds::ByPosition, claimed, messages, response).await?;
+    let (response, _) =
+        turn.append_with(MessageIds::ByPosition, claimed, messages, response).await?;
     Ok((response, Some(outcome)))
 }
 
@@ -150,6 +151,16 @@ impl AppendTurn {
         messages: Vec<NewMessage>,
         response: StoredResponse,
     ) -> Result<StoredResponse, ApiError> {
+        self.append_timed(messages, response).await.map(|(response, _)| response)
+    }
+
+    /// [`append`](Self::append). Also returns when the log got each message: nothing, if an earlier
+    /// request with the key may have appended them.
+    pub async fn append_timed(
+        self,
+        messages: Vec<NewMessage>,
+        response: StoredResponse,
+    ) -> Result<(StoredResponse, LogTimes), ApiError> {
         self.append_with(MessageIds::ByPosition, None, messages, response).await
     }
 
@@ -160,7 +171,8 @@ impl AppendTurn {
         messages: Vec<NewMessage>,
         response: StoredResponse,
     ) -> Result<StoredResponse, ApiError> {
-        self.append_with(MessageIds::ByContent, None, messages, response).await
+        let appended = self.append_with(MessageIds::ByContent, None, messages, response).await;
+        appended.map(|(response, _)| response)
     }
 
     /// `claimed` is the claim, if it is stored already.
@@ -170,13 +182,13 @@ impl AppendTurn {
         claimed: Option<(Claim, Lease)>,
         mut messages: Vec<NewMessage>,
         response: StoredResponse,
-    ) -> Result<StoredResponse, ApiError> {
+    ) -> Result<(StoredResponse, LogTimes), ApiError> {
         let Self { app, body, received, keyed, _memory } = self;
         // An append can take long.
         drop(body);
         let Some(keyed) = keyed else {
-            app.log.append(messages).await?;
-            return Ok(response);
+            let log_times = app.log.append(messages).await?;
+            return Ok((response, log_times));
         };
         let (claim, lease) = match claimed {
             Some(claimed) => claimed,
@@ -191,14 +203,18 @@ impl AppendTurn {
             message.key = ids.derive(claim.id, number, message).as_bytes().to_vec();
         }
         keyed.claims.check(&lease)?;
-        if let Err(error) = app.log.append(messages).await {
-            keyed.claims.release(&claim).await;
-            return Err(error.into());
-        }
+        let log_times = match app.log.append(messages).await {
+            Ok(_) if keyed.unfinished.is_some() => LogTimes::new(),
+            Ok(log_times) => log_times,
+            Err(error) => {
+                keyed.claims.release(&claim).await;
+                return Err(error.into());
+            }
+        };
         fail_point!("idempotency::appended");
         keyed.claims.finish(&claim, &response).await;
         fail_point!("idempotency::finished");
-        Ok(response)
+        Ok((response, log_times))
     }
 }
 

@@ -127,6 +127,22 @@ pub async fn fork_end(
     .await
 }
 
+/// When the last message was appended; 0 in a new log. It is also stored separately, because
+/// messages are deleted.
+pub async fn last_append(c: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar(
+        "SELECT max(coalesce((SELECT CAST(value AS INTEGER) FROM settings
+                              WHERE name = 'last_append'), 0),
+                    coalesce((SELECT appended_at FROM messages ORDER BY id DESC LIMIT 1), 0))",
+    )
+    .fetch_one(c)
+    .await
+}
+
+pub async fn set_last_append(c: &mut SqliteConnection, ms: i64) -> Result<(), sqlx::Error> {
+    set(c, "last_append", ms).await
+}
+
 /// A number that changes when another connection has changed the file.
 pub async fn data_version(c: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar("PRAGMA data_version").fetch_one(c).await
@@ -134,11 +150,16 @@ pub async fn data_version(c: &mut SqliteConnection) -> Result<i64, sqlx::Error> 
 
 /// Writes a row.
 pub async fn probe(c: &mut SqliteConnection, now: i64) -> Result<(), sqlx::Error> {
+    set(c, "ready.probe", now).await
+}
+
+async fn set(c: &mut SqliteConnection, name: &str, value: i64) -> Result<(), sqlx::Error> {
     sqlx::query(
-        "INSERT INTO settings (name, value) VALUES ('ready.probe', $1)
+        "INSERT INTO settings (name, value) VALUES ($1, $2)
          ON CONFLICT (name) DO UPDATE SET value = excluded.value",
     )
-    .bind(now.to_string())
+    .bind(name)
+    .bind(value.to_string())
     .execute(c)
     .await?;
     Ok(())
@@ -192,9 +213,6 @@ pub async fn topic_offsets(
 }
 
 pub async fn set_ends(c: &mut SqliteConnection, ends: &Positions) -> Result<(), sqlx::Error> {
-    if ends.is_empty() {
-        return Ok(());
-    }
     let mut query = QueryBuilder::<Sqlite>::new("INSERT INTO ends (topic, partition, next) ");
     query.push_values(ends, |mut values, ((topic, partition), next)| {
         values.push_bind(topic.name()).push_bind(*partition).push_bind(*next);
@@ -251,8 +269,16 @@ pub async fn read(
         && let Some((offset, appended_at, key, payload, request_id)) = rows.try_next().await?
     {
         bytes += payload.len();
-        let message = Message { topic, partition, offset, appended_at, key, payload, request_id };
-        messages.push(message);
+        messages.push(Message {
+            topic,
+            partition,
+            offset,
+            appended_at,
+            log_time: Some(appended_at),
+            key,
+            payload,
+            request_id,
+        });
     }
     Ok(messages)
 }

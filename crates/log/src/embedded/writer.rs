@@ -19,9 +19,9 @@ const BATCH_BYTES: usize = 8 << 20;
 
 type Reply<T> = oneshot::Sender<Result<T, LogError>>;
 
-/// A command, and where to report that it is durable.
+/// A command, and where to report that it is durable: a write with its time in the log.
 pub enum Command {
-    Write(Write, Reply<()>),
+    Write(Write, Reply<i64>),
     /// Registers a group. Returns its position in each partition.
     Register {
         group: String,
@@ -109,6 +109,8 @@ pub struct Writer {
     clock: Clock,
     /// The ends after the last write, valid while no other process writes.
     ends: Positions,
+    /// The time of the last append, as long as `ends` are valid.
+    last_append: i64,
     version: Option<i64>,
 }
 
@@ -126,6 +128,7 @@ impl Writer {
             closing,
             clock: Clock::system(),
             ends: Positions::new(),
+            last_append: 0,
             version: None,
         }
     }
@@ -187,7 +190,7 @@ impl Writer {
         }
         let result = self.write(writes).await.map_err(LogError::from);
         match &result {
-            Ok(()) => self.published.publish(&self.ends),
+            Ok(_) => self.published.publish(&self.ends),
             Err(error) => {
                 // It is unknown how far the write got: read the ends again before the next one.
                 self.version = None;
@@ -199,15 +202,20 @@ impl Writer {
         }
     }
 
-    async fn write(&mut self, writes: Vec<Write>) -> Result<(), sqlx::Error> {
+    /// Writes together; returns the time of the appends. It is later than that of all appends
+    /// before them, also if the clock was set back: nothing that is appended later has an earlier
+    /// time. Appends that share a transaction share the time, as no response was sent between them.
+    async fn write(&mut self, writes: Vec<Write>) -> Result<i64, sqlx::Error> {
         let mut tx = self.pool.begin_with("BEGIN IMMEDIATE").await?;
         let mut ends = self.current_ends(&mut tx).await?;
+        let now = self.clock.now_ms().max(self.last_append + 1);
         let mut changed = Positions::new();
         let mut messages = Vec::new();
         for write in writes {
             match write {
                 Write::Append(new) => messages.extend(
-                    new.into_iter().map(|new| self.assign_offset(new, &mut ends, &mut changed)),
+                    new.into_iter()
+                        .map(|new| self.assign_offset(new, now, &mut ends, &mut changed)),
                 ),
                 Write::Commit { group, topic, positions } => {
                     rows::commit(&mut tx, &group, topic, &positions).await?;
@@ -216,19 +224,24 @@ impl Writer {
             }
         }
         rows::insert(&mut tx, messages).await?;
-        rows::set_ends(&mut tx, &changed).await?;
+        if !changed.is_empty() {
+            rows::set_ends(&mut tx, &changed).await?;
+            rows::set_last_append(&mut tx, now).await?;
+        }
         tx.commit().await?;
         if !changed.is_empty() {
             fail_point!("log::written");
+            self.last_append = now;
         }
         self.ends = ends;
-        Ok(())
+        Ok(now)
     }
 
     async fn current_ends(&mut self, c: &mut SqliteConnection) -> Result<Positions, sqlx::Error> {
         let version = rows::data_version(c).await?;
         if self.version != Some(version) {
             self.ends = rows::ends(c, self.published.topics()).await?;
+            self.last_append = rows::last_append(c).await?;
             self.version = Some(version);
         }
         Ok(self.ends.clone())
@@ -238,6 +251,7 @@ impl Writer {
     fn assign_offset(
         &self,
         message: NewMessage,
+        appended_at: i64,
         ends: &mut Positions,
         changed: &mut Positions,
     ) -> Row {
@@ -253,7 +267,7 @@ impl Writer {
             key: message.key,
             payload: message.payload,
             request_id: message.request_id,
-            appended_at: self.clock.now_ms(),
+            appended_at,
         }
     }
 }

@@ -86,15 +86,15 @@ pub(super) fn known_end<C: ClientContext>(
 }
 
 /// An object of librdkafka, released when this is dropped.
-struct Owned<T> {
-    pointer: *mut T,
+pub(super) struct Owned<T> {
+    pub pointer: *mut T,
     destroy: unsafe extern "C" fn(*mut T),
 }
 
 impl<T> Owned<T> {
-    fn new(pointer: *mut T, destroy: unsafe extern "C" fn(*mut T)) -> Result<Self, LogError> {
+    pub fn new(pointer: *mut T, destroy: unsafe extern "C" fn(*mut T)) -> Result<Self, LogError> {
         if pointer.is_null() {
-            return Err(LogError::Unavailable("cannot describe a topic".into()));
+            return Err(LogError::Unavailable("cannot describe or change a topic".into()));
         }
         Ok(Self { pointer, destroy })
     }
@@ -159,7 +159,7 @@ fn topic_id<C: ClientContext>(client: &Client<C>, topic: &str) -> Result<String,
     }
 }
 
-fn check_response(error: RDKafkaRespErr) -> Result<(), LogError> {
+pub(super) fn check_response(error: RDKafkaRespErr) -> Result<(), LogError> {
     match error {
         RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR => Ok(()),
         RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART => {

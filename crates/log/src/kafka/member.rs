@@ -14,7 +14,7 @@ use rdkafka::consumer::{
     BaseConsumer, CommitMode, Consumer as _, ConsumerContext, RebalanceProtocol,
 };
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
-use rdkafka::message::{BorrowedMessage, Headers as _, Message as _};
+use rdkafka::message::{BorrowedMessage, Headers as _, Message as _, Timestamp};
 use rdkafka::types::RDKafkaRespErr;
 use rdkafka::{ClientConfig, ClientContext, Offset, Statistics, TopicPartitionList};
 use tokio::sync::oneshot;
@@ -362,11 +362,16 @@ pub(super) fn owned(message: &BorrowedMessage<'_>, topic: Topic) -> Message {
         .and_then(|headers| headers.iter().find(|header| header.key == REQUEST_ID))
         .and_then(|header| header.value)
         .map_or_else(String::new, |value| String::from_utf8_lossy(value).into_owned());
+    let time = message.timestamp();
     Message {
         topic,
         partition: message.partition(),
         offset: message.offset(),
-        appended_at: message.timestamp().to_millis().unwrap_or(0),
+        appended_at: time.to_millis().unwrap_or(0),
+        log_time: match time {
+            Timestamp::LogAppendTime(ms) => Some(ms),
+            Timestamp::CreateTime(_) | Timestamp::NotAvailable => None,
+        },
         key: message.key().unwrap_or_default().to_vec(),
         payload: message.payload().unwrap_or_default().to_vec(),
         request_id,

@@ -18,14 +18,14 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::try_join_all;
 use parking_lot::Mutex;
 use rdkafka::client as native;
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
-use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
+use rdkafka::message::{DeliveryResult, Header, Message as _, OwnedHeaders, Timestamp};
 use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -34,7 +34,7 @@ use self::lane::{Client, Confirmed, Lane, LaneKind};
 use self::partition::{ExclusiveSend, Partitions};
 use super::{MAX_BATCH_BYTES, REQUEST_ID, Settings, Tracing, describe, unavailable};
 use crate::TopicOffsets;
-use crate::message::{LogError, NewMessage, Topic};
+use crate::message::{LogError, LogTimes, NewMessage, Topic};
 use kit::fail_point;
 use kit::log_limit::LogLimit;
 
@@ -58,6 +58,12 @@ const FULL_PAUSE: Duration = Duration::from_millis(10);
 /// partition without a leader keep their space until they time out; others must not wait for that.
 const MAX_TURN: Duration = Duration::from_secs(1);
 
+/// The times of the log at which the messages of a request were appended; 0 if one is not known.
+type Times = Arc<[AtomicI64]>;
+
+/// A message, with its index in its request.
+type Indexed<'a> = (usize, &'a NewMessage);
+
 /// The messages of one append. They share one result, so that the caller is woken once for all
 /// partitions.
 pub(super) struct Append {
@@ -68,6 +74,7 @@ pub(super) struct Append {
     /// The time of the client's last confirmation.
     confirmed: Confirmed,
     partitions: Arc<Partitions>,
+    times: Times,
     /// The partitions of its messages.
     topic_partitions: Vec<(Topic, i32)>,
     /// Held until its only message is confirmed or has failed, even if the caller has stopped
@@ -77,18 +84,20 @@ pub(super) struct Append {
 
 impl Append {
     fn new(
-        messages: &[&NewMessage],
+        messages: &[Indexed<'_>],
         client: &Client,
+        times: &Times,
         alone: Option<ExclusiveSend>,
     ) -> (Arc<Self>, oneshot::Receiver<KafkaResult<()>>) {
         let (sender, answer) = oneshot::channel();
         let topic_partition =
-            |message: &&NewMessage| (message.topic, client.partitions.partition_of(message));
+            |(_, message): &Indexed<'_>| (message.topic, client.partitions.partition_of(message));
         let append = Self {
             pending: AtomicUsize::new(messages.len()),
             answer: Mutex::new(Some(sender)),
             confirmed: client.confirmed.clone(),
             partitions: client.partitions.clone(),
+            times: times.clone(),
             topic_partitions: messages.iter().map(topic_partition).collect(),
             _alone: alone,
         };
@@ -103,11 +112,15 @@ impl Append {
 }
 
 impl ProducerContext for Tracing {
-    type DeliveryOpaque = Arc<Append>;
+    type DeliveryOpaque = Box<(Arc<Append>, usize)>;
 
-    fn delivery(&self, delivered: &DeliveryResult<'_>, append: Arc<Append>) {
+    fn delivery(&self, delivered: &DeliveryResult<'_>, sent: Self::DeliveryOpaque) {
+        let (append, index) = *sent;
         match delivered {
-            Ok(_) => {
+            Ok(message) => {
+                if let Timestamp::LogAppendTime(ms) = message.timestamp() {
+                    append.times[index].store(ms, Ordering::Release);
+                }
                 *append.confirmed.lock() = Some(Instant::now());
                 fail_point!("log::delivered");
                 if append.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -148,25 +161,27 @@ impl Producer {
         Ok(Self { settings, in_flight: AtomicUsize::new(0), prompt, gathering })
     }
 
-    pub async fn append(&self, messages: &[NewMessage]) -> Result<(), LogError> {
+    pub async fn append(&self, messages: &[NewMessage]) -> Result<LogTimes, LogError> {
         let others = self.in_flight.fetch_add(messages.len(), Ordering::Relaxed);
         let _in_flight = InFlight { all: &self.in_flight, messages: messages.len() };
         let (lane, client) = self.lane(others)?;
         let began = Instant::now();
         let deadline = began + self.settings.timeout;
-        let result =
-            timeout_at(deadline, self.send_all(&client, messages)).await.unwrap_or_else(|_| {
-                Err(LogError::Unavailable(format!(
-                    "Kafka did not confirm the messages within {:?}",
-                    self.settings.timeout
-                )))
-            });
+        let times: Times = messages.iter().map(|_| AtomicI64::new(0)).collect();
+        let sent = timeout_at(deadline, self.send_all(&client, messages, &times)).await;
+        let result = sent.unwrap_or_else(|_| {
+            Err(LogError::Unavailable(format!(
+                "Kafka did not confirm the messages within {:?}",
+                self.settings.timeout
+            )))
+        });
         if result.is_err() {
             let ran_out_of_time = Instant::now() >= deadline;
             let is_stuck = ran_out_of_time && client.is_stuck_since(began);
             lane.replace_if_broken(&self.settings, &client, is_stuck);
         }
-        result
+        let times = times.iter().map(|ms| Some(ms.load(Ordering::Acquire)).filter(|ms| *ms > 0));
+        result.map(|()| times.collect())
     }
 
     /// The lane of an append, and its client, while so many `others` are in flight.
@@ -242,15 +257,20 @@ impl Producer {
     }
 
     /// Sends all, in order within each partition.
-    async fn send_all(&self, client: &Client, messages: &[NewMessage]) -> Result<(), LogError> {
+    async fn send_all(
+        &self,
+        client: &Client,
+        messages: &[NewMessage],
+        times: &Times,
+    ) -> Result<(), LogError> {
         let (mut first, mut rest) = (BTreeMap::new(), Vec::new());
-        for message in messages {
+        for (index, message) in messages.iter().enumerate() {
             let topic_partition = (message.topic, client.partitions.partition_of(message));
             match first.entry(topic_partition) {
                 Entry::Vacant(entry) if !client.partitions.is_known(topic_partition) => {
-                    entry.insert(message);
+                    entry.insert((index, message));
                 }
-                _ => rest.push(message),
+                _ => rest.push((index, message)),
             }
         }
         if !first.is_empty() {
@@ -258,31 +278,33 @@ impl Producer {
                 let Some(alone) = client.partitions.alone(topic_partition).await else {
                     return Ok(Some(message));
                 };
-                self.send_together(client, &[message], Some(alone)).await.map(|()| None)
+                let sent = self.send_together(client, &[message], times, Some(alone)).await;
+                sent.map(|()| None)
             });
             // Messages whose partition was meanwhile confirmed by another append.
-            let mut known: Vec<&NewMessage> =
+            let mut known: Vec<Indexed<'_>> =
                 try_join_all(first).await?.into_iter().flatten().collect();
             known.append(&mut rest);
             rest = known;
         }
-        if rest.is_empty() { Ok(()) } else { self.send_together(client, &rest, None).await }
+        if rest.is_empty() { Ok(()) } else { self.send_together(client, &rest, times, None).await }
     }
 
     /// Sends messages, then waits for all, so that they share batches.
     async fn send_together(
         &self,
         client: &Client,
-        messages: &[&NewMessage],
+        messages: &[Indexed<'_>],
+        times: &Times,
         alone: Option<ExclusiveSend>,
     ) -> Result<(), LogError> {
-        let (append, answer) = Append::new(messages, client, alone);
+        let (append, answer) = Append::new(messages, client, times, alone);
         // Otherwise smaller messages would always take the space before a large one fits.
         let mut turn = Some(client.turn.lock().await);
         let end = Instant::now() + MAX_TURN.min(self.settings.timeout / 10);
-        for message in messages {
+        for (index, message) in messages {
             let topic = self.settings.topic(message.topic);
-            while let Err(error) = send(client, &topic, message, append.clone()) {
+            while let Err(error) = send(client, &topic, message, (append.clone(), *index)) {
                 match error.rdkafka_error_code() {
                     Some(RDKafkaErrorCode::QueueFull) => {
                         if Instant::now() >= end {
@@ -332,10 +354,10 @@ fn send(
     client: &Client,
     topic: &str,
     message: &NewMessage,
-    append: Arc<Append>,
+    append: (Arc<Append>, usize),
 ) -> KafkaResult<()> {
     let request_id = Header { key: REQUEST_ID, value: Some(&message.request_id) };
-    let mut record = BaseRecord::with_opaque_to(topic, append)
+    let mut record = BaseRecord::with_opaque_to(topic, Box::new(append))
         .key(&message.key)
         .payload(&message.payload)
         .headers(OwnedHeaders::new_with_capacity(1).insert(request_id));

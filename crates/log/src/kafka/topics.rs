@@ -10,6 +10,7 @@ use rdkafka::error::RDKafkaErrorCode;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
+use super::alter::set_properties;
 use super::{
     BackgroundDrop, MAX_BATCH_BYTES, Settings, Tracing, create as create_client, unavailable,
 };
@@ -37,7 +38,35 @@ struct TopicState {
     behind: usize,
 }
 
-/// Creates the missing topics. Returns a message for the operator, if needed.
+/// Properties that `migrate` also sets in existing topics: the order of changes depends on them.
+/// Where `is_created` is false, they are the broker's default, and some clusters allow no value for
+/// a topic.
+struct OrderProperty {
+    name: &'static str,
+    value: &'static str,
+    is_created: bool,
+    /// What another value leads to.
+    risk: &'static str,
+}
+
+const ORDER_PROPERTIES: [OrderProperty; 2] = [
+    OrderProperty {
+        name: "message.timestamp.type",
+        value: "LogAppendTime",
+        is_created: true,
+        risk: "a gateway with a wrong clock changes the order of opt-outs, deletions and other \
+               changes",
+    },
+    OrderProperty {
+        name: "unclean.leader.election.enable",
+        value: "false",
+        is_created: false,
+        risk: "a broker that was behind can become the leader, and confirmed messages are lost",
+    },
+];
+
+/// Creates the missing topics, and sets the [`ORDER_PROPERTIES`] of others. Returns messages for
+/// the operator, if needed.
 pub(super) async fn create(settings: &Settings) -> Result<Option<String>, LogError> {
     let admin = admin(settings)?;
     let cluster = describe_cluster(&admin).await?;
@@ -45,21 +74,28 @@ pub(super) async fn create(settings: &Settings) -> Result<Option<String>, LogErr
     let min_in_sync = min_in_sync(replication).to_string();
     let max_bytes = MAX_BATCH_BYTES.to_string();
     let names: Vec<String> = settings.topics.iter().map(|topic| settings.topic(*topic)).collect();
-    let missing: Vec<_> = names
-        .iter()
-        .filter(|name| !cluster.topics.contains_key(*name))
+    let (existing, missing): (Vec<&String>, Vec<&String>) =
+        names.iter().partition(|name| cluster.topics.contains_key(*name));
+    let mut notes: Vec<String> = note.into_iter().collect();
+    for name in existing {
+        notes.extend(set_order(&admin, name).await?);
+    }
+    let note = (!notes.is_empty()).then(|| notes.join("\n"));
+    let missing: Vec<_> = missing
+        .into_iter()
         .map(|name| {
-            NewTopic::new(name, settings.partitions, TopicReplication::Fixed(replication))
-                .set("cleanup.policy", "delete")
-                // Messages must outlive any outage.
-                .set("retention.ms", "-1")
-                .set("retention.bytes", "-1")
-                // The brokers' clocks, not each gateway's, decide which messages are old.
-                .set("message.timestamp.type", "LogAppendTime")
-                // Whole segments are deleted after processing, and one ends each day.
-                .set("segment.ms", "86400000")
-                .set("max.message.bytes", &max_bytes)
-                .set("min.insync.replicas", &min_in_sync)
+            let topic =
+                NewTopic::new(name, settings.partitions, TopicReplication::Fixed(replication))
+                    .set("cleanup.policy", "delete")
+                    // Messages must outlive any outage.
+                    .set("retention.ms", "-1")
+                    .set("retention.bytes", "-1")
+                    // Whole segments are deleted after processing, and one ends each day.
+                    .set("segment.ms", "86400000")
+                    .set("max.message.bytes", &max_bytes)
+                    .set("min.insync.replicas", &min_in_sync);
+            let properties = ORDER_PROPERTIES.iter().filter(|property| property.is_created);
+            properties.fold(topic, |topic, property| topic.set(property.name, property.value))
         })
         .collect();
     if missing.is_empty() {
@@ -79,6 +115,54 @@ pub(super) async fn create(settings: &Settings) -> Result<Option<String>, LogErr
     }
     wait_for_topics(&admin, &names).await?;
     Ok(note)
+}
+
+/// Sets the [`ORDER_PROPERTIES`] of a topic that has other values. Returns what an operator must
+/// do, if the cluster does not allow the change.
+async fn set_order(admin: &Admin, name: &str) -> Result<Vec<String>, LogError> {
+    let described = match properties(admin, name).await? {
+        Ok(described) => described,
+        // `doctor` reports it.
+        Err(_) => return Ok(Vec::new()),
+    };
+    let mut notes = Vec::new();
+    for property in ORDER_PROPERTIES {
+        if described.get(property.name).is_none_or(|value| value == property.value) {
+            continue;
+        }
+        let (admin, topic) = (admin.clone(), name.to_owned());
+        let set = tokio::task::spawn_blocking(move || {
+            set_properties(admin.inner(), &topic, &[(property.name, property.value)])
+        });
+        match set.await.map_err(|error| LogError::Unavailable(error.to_string()))? {
+            Ok(()) => tracing::info!(topic = name, "{} set to {}", property.name, property.value),
+            Err(LogError::Refused(reason)) => notes.push(format!(
+                "topic {name}: cannot set {} to {}: {reason}. Set it yourself: else {}",
+                property.name, property.value, property.risk
+            )),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(notes)
+}
+
+/// The properties of a topic with their values, or why the cluster does not describe them.
+async fn properties(
+    admin: &Admin,
+    name: &str,
+) -> Result<Result<BTreeMap<String, String>, RDKafkaErrorCode>, LogError> {
+    let options = AdminOptions::new().request_timeout(Some(TIMEOUT));
+    let topic = [ResourceSpecifier::Topic(name)];
+    let answers = admin.describe_configs(&topic, &options).await.map_err(unavailable)?;
+    let mut properties = BTreeMap::new();
+    for answer in answers {
+        match answer {
+            Ok(described) => properties
+                .extend(described.entries.into_iter().filter_map(|e| Some((e.name, e.value?)))),
+            Err(code) => return Ok(Err(code)),
+        }
+    }
+    Ok(Ok(properties))
 }
 
 /// Waits until a broker knows the topics: their creation is confirmed before that, and consumers
@@ -204,56 +288,55 @@ async fn wrong_properties(
     name: &str,
     replication: usize,
 ) -> Result<Vec<String>, LogError> {
-    let options = AdminOptions::new().request_timeout(Some(TIMEOUT));
-    let topic = [ResourceSpecifier::Topic(name)];
-    let answers = admin.describe_configs(&topic, &options).await.map_err(unavailable)?;
+    let properties = match properties(admin, name).await? {
+        Ok(properties) => properties,
+        Err(code) => return Ok(vec![format!("cannot describe topic {name}: {code}")]),
+    };
     let mut lines = Vec::new();
-    for answer in answers {
-        let described = match answer {
-            Ok(described) => described,
-            Err(code) => {
-                lines.push(format!("cannot describe topic {name}: {code}"));
-                continue;
-            }
-        };
-        let properties = described.entry_map();
-        let value = |property: &str| properties.get(property).and_then(|p| p.value.as_deref());
-        let number = |property: &str| value(property)?.parse::<i64>().ok();
-        // -1 means forever.
-        if number("retention.ms").is_some_and(|ms| ms >= 0) {
+    let value = |property: &str| properties.get(property).map(String::as_str);
+    let number = |property: &str| value(property)?.parse::<i64>().ok();
+    for OrderProperty { name: property, value: required, risk, .. } in ORDER_PROPERTIES {
+        if let Some(other) = value(property).filter(|value| *value != required) {
             lines.push(format!(
-                "topic {name} has retention.ms {}: messages delayed longer by an outage are lost; \
-                 set it to -1",
-                value("retention.ms").unwrap_or_default()
+                "topic {name} has {property} {other}: {risk}; run `longshore migrate`, or set it \
+                 to {required}"
             ));
         }
-        if number("retention.bytes").is_some_and(|bytes| bytes >= 0) {
-            lines.push(format!(
-                "topic {name} has a retention.bytes limit: waiting messages can be lost; set it \
-                 to -1"
-            ));
-        }
-        if value("cleanup.policy").is_some_and(|policy| policy.contains("compact")) {
-            lines.push(format!(
-                "topic {name} is compacted, which loses messages: set \
-                 cleanup.policy to delete"
-            ));
-        }
-        if number("max.message.bytes").is_some_and(|bytes| bytes < MAX_BATCH_BYTES as i64) {
-            lines.push(format!(
-                "topic {name} has max.message.bytes {}: large messages are rejected; set it to \
-                 {MAX_BATCH_BYTES}",
-                value("max.message.bytes").unwrap_or_default()
-            ));
-        }
-        let required = min_in_sync(replication as i32);
-        if number("min.insync.replicas").is_some_and(|count| count < i64::from(required)) {
-            lines.push(format!(
-                "topic {name} has min.insync.replicas {}: an append may be on one broker only; \
-                 set it to {required}",
-                value("min.insync.replicas").unwrap_or_default()
-            ));
-        }
+    }
+    // -1 means forever.
+    if number("retention.ms").is_some_and(|ms| ms >= 0) {
+        lines.push(format!(
+            "topic {name} has retention.ms {}: messages delayed longer by an outage are lost; \
+             set it to -1",
+            value("retention.ms").unwrap_or_default()
+        ));
+    }
+    if number("retention.bytes").is_some_and(|bytes| bytes >= 0) {
+        lines.push(format!(
+            "topic {name} has a retention.bytes limit: waiting messages can be lost; set it \
+             to -1"
+        ));
+    }
+    if value("cleanup.policy").is_some_and(|policy| policy.contains("compact")) {
+        lines.push(format!(
+            "topic {name} is compacted, which loses messages: set \
+             cleanup.policy to delete"
+        ));
+    }
+    if number("max.message.bytes").is_some_and(|bytes| bytes < MAX_BATCH_BYTES as i64) {
+        lines.push(format!(
+            "topic {name} has max.message.bytes {}: large messages are rejected; set it to \
+             {MAX_BATCH_BYTES}",
+            value("max.message.bytes").unwrap_or_default()
+        ));
+    }
+    let required = min_in_sync(replication as i32);
+    if number("min.insync.replicas").is_some_and(|count| count < i64::from(required)) {
+        lines.push(format!(
+            "topic {name} has min.insync.replicas {}: an append may be on one broker only; \
+             set it to {required}",
+            value("min.insync.replicas").unwrap_or_default()
+        ));
     }
     Ok(lines)
 }

@@ -94,6 +94,7 @@ mod tests {
             partition: 0,
             offset: 0,
             appended_at: 0,
+            log_time: None,
             key: Vec::new(),
             payload,
             request_id: "r".into(),

@@ -357,15 +357,15 @@ impl Importer {
         if records.is_empty() {
             return Ok(Written::default());
         }
-        let (now_ms, today) = (self.clock.now_ms(), self.clock.today());
+        let today = self.clock.today();
         let (mut tx, purpose) = if self.options.dry_run {
             (self.store.snapshot().await?, For::Reading)
         } else {
             (self.store.write_by_keys().await?, For::Writing)
         };
-        // The earlier of both clocks: if this one is ahead, later decisions must still end those of
-        // the import.
-        let decided_at = now_ms.min(claims::now(&mut tx).await?);
+        // Not by this machine's clock: later decisions must end those of the import, and those of
+        // the import earlier ones.
+        let now_ms = self.clock.moved(claims::now(&mut tx).await?);
         let workspace = self.workspace.id;
         let mut imported =
             resolve::ImportedUsers::look_up(&mut tx, workspace, records, purpose).await?;
@@ -375,7 +375,7 @@ impl Importer {
         }
         let mut written = Written::default();
         for (index, record) in records.iter().enumerate() {
-            match imported.apply(record, &self.ids, now_ms, decided_at) {
+            match imported.apply(record, &self.ids, now_ms) {
                 Ok(applied) => {
                     written.created += u64::from(applied.is_new);
                     written.replaced += u64::from(!applied.is_new);

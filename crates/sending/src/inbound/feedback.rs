@@ -153,16 +153,17 @@ struct OptOut {
     index: usize,
     number: PhoneNumber,
     group: Option<String>,
-    /// In milliseconds since the epoch.
-    at: i64,
+    at: Option<Time>,
 }
 
 impl OptOut {
-    /// The decisions about the number: in its group, or in all groups of the channel.
+    /// The decisions about the number: in its group, or in all groups of the channel. `now` is the
+    /// database's time, in milliseconds since the epoch, because decisions are ordered by it.
     fn decisions(
         &self,
         provider: &str,
         settings: &Settings,
+        now: i64,
     ) -> Result<impl Iterator<Item = NewDecision<'_>>, ApiError> {
         let invalid = |field: &str, why: String| {
             ApiError::invalid_field(format!("reports[{}].{field} {why}", self.index))
@@ -179,8 +180,9 @@ impl OptOut {
             let why = format!("does not match a {provider} subscription group in this workspace");
             return Err(invalid("subscription_group_id", why));
         }
-        let decision = |group: Uuid| {
-            NewDecision::group_opt_out(self.number.e164(), group.to_string(), self.at)
+        let at = time_of_event(self.at, now);
+        let decision = move |group: Uuid| {
+            NewDecision::group_opt_out(self.number.e164(), group.to_string(), at)
         };
         Ok(groups.into_iter().map(decision))
     }
@@ -203,7 +205,6 @@ pub fn read(body: &JsonText, now: i64) -> Result<Feedback, ApiError> {
     for (index, report) in reports.0.into_iter().enumerate() {
         match report {
             Report::Unsubscribed { number, group, at } => {
-                let at = time_of_event(at, now);
                 feedback.opt_outs.push(OptOut { index, number, group, at });
             }
             Report::InvalidNumber(number) => feedback.invalid_numbers.push(number),
@@ -241,8 +242,11 @@ pub async fn apply(
         return Ok(());
     }
     let mut decisions = Vec::new();
-    for opt_out in opt_outs {
-        decisions.extend(opt_out.decisions(provider, &settings)?);
+    if !opt_outs.is_empty() {
+        let now = app.database_now(&mut tx).await?;
+        for opt_out in opt_outs {
+            decisions.extend(opt_out.decisions(provider, &settings, now)?);
+        }
     }
     if !unregistered.is_empty() {
         let messages: Vec<MessageId> = unregistered.iter().map(|device| device.message).collect();
@@ -321,7 +325,7 @@ mod tests {
                     index: 6,
                     number: PhoneNumber::parse("+15550101").unwrap(),
                     group: None,
-                    at: now,
+                    at: Some(Time(4_102_444_800_000)),
                 }],
                 updates: vec![
                     update(ReportedStatus::Delivered, now - 1_000, None),

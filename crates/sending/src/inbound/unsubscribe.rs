@@ -185,7 +185,6 @@ pub async fn unsubscribe(
     let received_at = app.clock.now_ms();
     let messages_and_opt_outs = || -> Result<_, String> {
         let objects = objects(link.target)?;
-        let opt_outs = RequestOptOuts::among(workspace, received_at, &objects);
         let request = tracking::Request {
             workspace,
             received_at,
@@ -194,13 +193,14 @@ pub async fn unsubscribe(
             alias: None,
         };
         let messages = tracking::messages(objects, &request).map_err(|error| error.to_string())?;
+        let opt_outs = RequestOptOuts::among(workspace, received_at, &messages);
         Ok((messages, opt_outs))
     };
     let (messages, opt_outs) = messages_and_opt_outs()
         .map_err(|error| ApiError::Internal(format!("a message cannot be written: {error}")))?;
-    app.log.append(messages).await?;
+    let log_times = app.log.append(messages).await?;
     metrics::counter!("longshore_message_reports_total", "type" => "unsubscribed").increment(1);
-    opt_outs.apply(app).await;
+    opt_outs.apply(app, &log_times).await;
     Ok(())
 }
 

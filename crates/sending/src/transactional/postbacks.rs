@@ -173,6 +173,7 @@ pub mod tests {
             service_id: None,
             received_at: 1_598_900_321_000,
             enqueued_at: 1_598_900_321_001,
+            accepted_at: None,
             executed_at: Some(1_598_900_321_002),
             sent_at: None,
             state_at: 0,

@@ -64,6 +64,8 @@ pub struct Email {
     pub service_id: Option<Uuid>,
     pub received_at: i64,
     pub enqueued_at: i64,
+    /// When it was stored, by the database's clock; none if an earlier release stored it.
+    pub accepted_at: Option<i64>,
     pub executed_at: Option<i64>,
     pub sent_at: Option<i64>,
     /// When the email changed to its state.
@@ -79,7 +81,7 @@ from_row! {
     Email {
         dispatch_id, workspace_id, campaign_id, external_send_id, request_id, state, reason,
         recipient, trigger_properties, attributes, service_id, received_at, enqueued_at,
-        executed_at, sent_at, state_at, put_off, postback_id, address,
+        accepted_at, executed_at, sent_at, state_at, put_off, postback_id, address,
     }
 }
 
@@ -89,7 +91,7 @@ macro_rules! columns {
         concat!(
             "dispatch_id, workspace_id, campaign_id, external_send_id, request_id, state, reason,
              recipient, trigger_properties, attributes, service_id, received_at, enqueued_at,
-             executed_at, sent_at, state_at, put_off, postback_id, address",
+             accepted_at, executed_at, sent_at, state_at, put_off, postback_id, address",
             $from
         )
     };
@@ -163,10 +165,10 @@ pub async fn insert(tx: &mut Tx, new: &New<'_>) -> Result<(), StoreError> {
         tx,
         "INSERT INTO transactional_emails
              (dispatch_id, workspace_id, campaign_id, external_send_id, recipient, attributes,
-              trigger_properties, request_id, state, received_at, enqueued_at, state_at, due_at,
-              again_at)
-         SELECT $1, $2, $3, $4, $5, $6, $7, $8, 'processing', $9, $10, $10, clock.now + $11,
-                clock.now + $11
+              trigger_properties, request_id, state, received_at, enqueued_at, accepted_at,
+              state_at, due_at, again_at)
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8, 'processing', $9, $10, clock.now, $10,
+                clock.now + $11, clock.now + $11
          FROM clock"
     );
     execute!(

@@ -176,7 +176,10 @@ impl TransactionalSender {
         };
         traces::continue_trace(&email.request_id);
         let (applied, abort_reason) = match &email.attributes {
-            Some(attributes) => self.apply(&mut tx, attributes).await?,
+            Some(attributes) => {
+                let at = email.accepted_at.unwrap_or(email.received_at);
+                self.apply(&mut tx, attributes, at).await?
+            }
             None => (None, None),
         };
         let (user, abort_reason) = match recipient::find(&mut tx, &email).await {
@@ -211,14 +214,15 @@ impl TransactionalSender {
         Ok(Some(StartedEmail { email, claim, recipient, address, campaign, abort_reason }))
     }
 
-    /// Applies attributes, or reverts them and returns why they are invalid.
+    /// Applies attributes that were received at a time, or reverts them and returns why they are invalid.
     async fn apply(
         &self,
         tx: &mut Tx,
         attributes: &str,
+        at: i64,
     ) -> Result<(Option<Applied>, Option<&'static str>), SendError> {
         tx.savepoint().await?;
-        match immediate::apply(&self.ingest, tx, attributes).await {
+        match immediate::apply(&self.ingest, tx, attributes, at).await {
             Ok(applied) => {
                 tx.release_savepoint().await?;
                 let abort_reason = applied.is_too_large().then_some(TOO_LARGE);

@@ -7,6 +7,7 @@ use super::campaign_rules::CampaignRules;
 use super::conversions::Windows;
 use super::decisions;
 use super::identifier_set::IdentifierSet;
+use super::order_time::OrderTime;
 use super::tally::Dropped;
 use super::triggers::{self, OrderContext, TriggeredOrders};
 use super::user_set::{UserIndex, UserSet};
@@ -20,10 +21,11 @@ use people::users::activity::Activity;
 use store::claims;
 use store::{ByteBudget, Tx};
 
-/// An object, and when it was received, in milliseconds since the epoch.
+/// An object, its order, and when it was received, in milliseconds since the epoch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReceivedObject<'m> {
     pub object: &'m Object<'m>,
+    pub at: OrderTime,
     pub received_at: i64,
 }
 
@@ -89,9 +91,9 @@ impl<'a> BulkUpdate<'a> {
     ) -> Result<Self, ApplyError> {
         let objects: Vec<ReceivedObject<'a>> = batches
             .iter()
-            .flat_map(|ReceivedBatch { batch, .. }| {
-                let received_at = batch.received_at;
-                batch.objects.iter().map(move |object| ReceivedObject { object, received_at })
+            .flat_map(|ReceivedBatch { batch, at, .. }| {
+                let (at, received_at) = (*at, batch.received_at);
+                batch.objects.iter().map(move |object| ReceivedObject { object, at, received_at })
             })
             .collect();
         let identifiers = ingest.cores.compute_here(|| IdentifierSet::from_objects(&objects));
@@ -105,13 +107,13 @@ impl<'a> BulkUpdate<'a> {
     /// Applies the objects in order: changes profiles, and collects events and purchases.
     pub fn change_profiles(&mut self) -> Result<(), ApplyError> {
         for (index, received) in self.objects.iter().enumerate() {
-            let ReceivedObject { object, received_at } = *received;
+            let ReceivedObject { object, at, received_at } = *received;
             self.users.decide(decisions::by_address(received, self.now));
             if object.address().is_some() {
                 self.tally.apply(Kind::Attributes);
                 continue;
             }
-            let user = match self.users.find_or_create(object, received_at) {
+            let user = match self.users.find_or_create(object, at) {
                 Ok(user) => user,
                 Err(reason) => {
                     self.tally.drop(object.kind(), reason);
@@ -123,7 +125,7 @@ impl<'a> BulkUpdate<'a> {
                 Object::Purchase(purchase) => Action::Purchase { purchase, received_at },
                 Object::Identity(_) => continue,
                 Object::Attributes(attributes) => {
-                    match self.users.change(user, attributes, received_at, self.now)? {
+                    match self.users.change(user, attributes, at, self.now)? {
                         Ok(mismatches) => {
                             if mismatches > 0 {
                                 self.tally.mismatch(mismatches, index, self.users.service_id(user));

@@ -24,11 +24,10 @@ fn states<'m>(
 }
 
 /// The decisions of an object about addresses. They need no user: they also apply if no user has
-/// the address. `now` is the database's time: if a gateway's clock is ahead, its decisions must not
-/// outlast later ones.
+/// the address. `now` is the database's time.
 pub fn by_address(received: &ReceivedObject<'_>, now: i64) -> Vec<NewDecision<'static>> {
     let Object::Attributes(attributes) = received.object else { return Vec::new() };
-    let at = received.received_at.min(now);
+    let at = received.at.decided(now);
     let address = match (&attributes.address, &attributes.user) {
         (Some(DecidedAddress::Email(email)), _) => Address::Email(email.to_string().into()),
         (Some(DecidedAddress::Phone(phone)), _) => Address::Phone(phone.to_string().into()),

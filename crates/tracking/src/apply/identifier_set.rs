@@ -20,16 +20,16 @@ pub struct IdentifierUse {
     pub changes: bool,
     /// Whether an object changes or removes the email of the user.
     pub changes_email: bool,
-    /// When the first and the last objects that would create the user were accepted.
+    /// When the first and the last objects that would create the user were received.
     pub creates: Option<(i64, i64)>,
 }
 
 impl IdentifierUse {
-    fn add(&mut self, object: &Object<'_>, received_at: i64) {
+    fn add(&mut self, object: &Object<'_>, at: i64) {
         self.changes |= matches!(object, Object::Attributes(_));
         if !object.update_only() {
-            let (first, last) = self.creates.unwrap_or((received_at, received_at));
-            self.creates = Some((first.min(received_at), last.max(received_at)));
+            let (first, last) = self.creates.unwrap_or((at, at));
+            self.creates = Some((first.min(at), last.max(at)));
         }
     }
 }
@@ -54,7 +54,7 @@ impl<'a> IdentifierSet<'a> {
     pub(super) fn from_objects(objects: &[ReceivedObject<'a>]) -> Self {
         let mut identifier_set = Self::default();
         for received in objects {
-            let ReceivedObject { object, received_at } = *received;
+            let ReceivedObject { object, at, .. } = *received;
             if object.address().is_some() {
                 continue;
             }
@@ -72,7 +72,7 @@ impl<'a> IdentifierSet<'a> {
                     identifier_set.emails.entry(compared(email)).or_default()
                 }
             };
-            usage.add(object, received_at);
+            usage.add(object, at.ms());
             if let Object::Attributes(attributes) = object {
                 let mut fields = attributes.fields.0.iter();
                 if fields.any(|(name, _)| name == Field::Email.name()) {

@@ -17,7 +17,8 @@ use uuid::Uuid;
 
 use self::merge::{Meeting, merge_profiles};
 use super::super::message::{Identity, IdentityChange};
-use super::identity_rows::{self, Found};
+use super::identity_rows::{self, Reached};
+use super::order_time::OrderTime;
 use super::{ApplyError, Dropped};
 use kit::clock::format_time;
 use people::users::address::compared;
@@ -57,9 +58,6 @@ impl Default for UserHooks {
 /// The result of a change.
 type Outcome = Result<Result<(), Dropped>, ApplyError>;
 
-/// How much the clocks of two processes may differ, in milliseconds.
-const MAX_CLOCK_DIFFERENCE_MS: i64 = 5_000;
-
 const UNKNOWN: Outcome = Ok(Err(Dropped::UnknownUser));
 const CONFLICT: Outcome = Ok(Err(Dropped::Conflict));
 const TOO_LARGE: Outcome = Ok(Err(Dropped::TooLarge));
@@ -73,6 +71,8 @@ pub(super) struct Identities<'a> {
     pub today: Date,
     /// The database's time, in milliseconds since the epoch.
     pub now: i64,
+    /// The latest time of a decision.
+    pub latest: i64,
     /// Number of users who were created.
     pub created: u64,
 }
@@ -93,14 +93,15 @@ impl Opened {
 }
 
 impl Identities<'_> {
-    /// Applies a change, or records a copy of a change with two users. Returns none if the change
-    /// waits for its other copy, or was applied before.
+    /// Applies a change, or records a copy of a change with two users, which have the same time of
+    /// receipt. Returns none if the change waits for its other copy, or was applied before.
     pub async fn apply(
         &mut self,
         identity: &Identity<'_>,
         received_at: i64,
+        at: OrderTime,
     ) -> Result<Option<Result<(), Dropped>>, ApplyError> {
-        let user = &identity.user;
+        let (user, at) = (&identity.user, at.ms());
         if identity.other().is_some() {
             let is_ambiguous = identity.needs_one_match
                 && !identity.is_second
@@ -111,15 +112,16 @@ impl Identities<'_> {
                 self.find(&identity.partition_identifier(), For::ReadingKeys).await?
             };
             let found = found.map(|user| user.service_id);
+            let workspace = self.workspace;
             let reached =
-                identity_rows::reach(self.tx, self.workspace, identity, received_at, found).await?;
-            let Some((first, second)) = reached else { return Ok(None) };
-            let Some(first) = first else { return Ok(Some(Err(Dropped::UnknownUser))) };
-            return self.apply_both(identity, first, second, received_at).await.map(Some);
+                identity_rows::reach(self.tx, workspace, identity, received_at, at, found).await?;
+            let Some(reached) = reached else { return Ok(None) };
+            let Some(first) = reached.first else { return Ok(Some(Err(Dropped::UnknownUser))) };
+            return self.apply_both(identity, first, reached).await.map(Some);
         }
         let outcome = match &identity.change {
-            IdentityChange::Erase => self.erase(user, received_at).await,
-            IdentityChange::AddAlias(alias) => self.add_alias(user, alias, received_at).await,
+            IdentityChange::Erase => self.erase(user, at).await,
+            IdentityChange::AddAlias(alias) => self.add_alias(user, alias, at).await,
             IdentityChange::RenameAlias(name) => self.rename_alias(user, name).await,
             _ => self.remove_id(user).await,
         };
@@ -131,22 +133,19 @@ impl Identities<'_> {
         &mut self,
         identity: &Identity<'_>,
         first: Uuid,
-        second: Found,
-        received_at: i64,
+        reached: Reached,
     ) -> Outcome {
         match (&identity.change, &identity.user) {
-            (IdentityChange::MergeInto(_), _) => self.merge(first, second, received_at).await,
-            (IdentityChange::Identify(id), _) => {
-                self.identify(first, second, id, received_at).await
-            }
+            (IdentityChange::MergeInto(_), _) => self.merge(first, reached).await,
+            (IdentityChange::Identify(id), _) => self.identify(first, reached, id).await,
             (IdentityChange::RenameExternalId(id), Identifier::ExternalId(former)) => {
-                self.rename_id(first, second, (former, id), received_at).await
+                self.rename_id(first, reached, (former, id)).await
             }
             _ => UNKNOWN,
         }
     }
 
-    async fn erase(&mut self, identifier: &Identifier<'_>, received_at: i64) -> Outcome {
+    async fn erase(&mut self, identifier: &Identifier<'_>, at: i64) -> Outcome {
         // Data received later in this partition is applied later. Names are locked as for the
         // creation of users by them.
         let seen = self.find(identifier, For::Reading).await?;
@@ -164,8 +163,7 @@ impl Identities<'_> {
         if names.is_some() != seen.is_some() || names.is_some_and(|names| names != names_seen) {
             return Err(ApplyError::Changed);
         }
-        let erased =
-            find::erase(self.tx, self.workspace, &names_seen, user.as_ref(), received_at).await?;
+        let erased = find::erase(self.tx, self.workspace, &names_seen, user.as_ref(), at).await?;
         if erased.is_empty() {
             return UNKNOWN;
         }
@@ -177,7 +175,7 @@ impl Identities<'_> {
         &mut self,
         identifier: &Identifier<'_>,
         UserAlias { alias_label, alias_name }: &UserAlias<'_>,
-        received_at: i64,
+        at: i64,
     ) -> Outcome {
         let alias = Alias { label: alias_label.clone().into(), name: alias_name.clone().into() };
         if self.owner(Kind::Alias, &alias.key()).await?.is_some() {
@@ -185,9 +183,7 @@ impl Identities<'_> {
         }
         let opened = match self.open(identifier).await? {
             Some(opened) => opened,
-            None if matches!(identifier, Identifier::UserAlias(_)) => {
-                self.create(received_at).await?
-            }
+            None if matches!(identifier, Identifier::UserAlias(_)) => self.create(at).await?,
             None => return UNKNOWN,
         };
         let Opened { mut user, mut profile } = opened;
@@ -204,7 +200,7 @@ impl Identities<'_> {
         if !self.assign(Kind::Alias, alias.key(), user.service_id).await? {
             return Err(ApplyError::Changed);
         }
-        user.attributes_at = user.attributes_at.max(received_at);
+        user.attributes_at = user.attributes_at.max(at);
         self.write(user, &profile).await
     }
 
@@ -231,13 +227,8 @@ impl Identities<'_> {
         self.write(user, &profile).await
     }
 
-    async fn identify(
-        &mut self,
-        first: Uuid,
-        second: Found,
-        id: &str,
-        received_at: i64,
-    ) -> Outcome {
+    async fn identify(&mut self, first: Uuid, reached: Reached, id: &str) -> Outcome {
+        let (second, at) = (reached.second, reached.both_at());
         self.lock_name(id).await?;
         let Some(Opened { mut user, mut profile }) = self.open_by_id(first).await? else {
             return UNKNOWN;
@@ -245,7 +236,7 @@ impl Identities<'_> {
         if user.external_id.is_some() {
             return CONFLICT;
         }
-        if let Some(erased_at) = self.erased_since(id, received_at).await? {
+        if let Some(erased_at) = self.erased_since(id, reached.second_at).await? {
             return self.erase_opened(user, erased_at).await;
         }
         // If there was no user at that time, one may have been created by tracking the id since.
@@ -257,7 +248,7 @@ impl Identities<'_> {
             let Some(kept) = self.open_by_id(kept).await? else {
                 return match second {
                     Some(_) if self.present(kept).await? == kept => {
-                        self.erase_opened(user, received_at).await
+                        self.erase_opened(user, at).await
                     }
                     _ => Err(ApplyError::Changed),
                 };
@@ -266,7 +257,7 @@ impl Identities<'_> {
             if own.iter().any(|own| theirs.iter().any(|other| other.label == own.label)) {
                 return CONFLICT;
             }
-            return self.merge_opened(Opened { user, profile }, kept, received_at).await;
+            return self.merge_opened(Opened { user, profile }, kept, at).await;
         }
         profile.set_text(Field::ExternalId, id);
         if profile.bytes() > MAX_BYTES {
@@ -276,16 +267,15 @@ impl Identities<'_> {
             return Err(ApplyError::Changed);
         }
         user.external_id = Some(id.to_owned());
-        user.attributes_at = user.attributes_at.max(received_at);
+        user.attributes_at = user.attributes_at.max(at);
         self.write(user, &profile).await
     }
 
     async fn rename_id(
         &mut self,
         first: Uuid,
-        second: Found,
+        reached: Reached,
         (former, id): (&str, &str),
-        received_at: i64,
     ) -> Outcome {
         self.lock_name(id).await?;
         let Some(Opened { mut user, mut profile }) = self.open_by_id(first).await? else {
@@ -294,13 +284,14 @@ impl Identities<'_> {
         if user.external_id.as_deref() != Some(former) {
             return CONFLICT;
         }
-        if let Some(erased_at) = self.erased_since(id, received_at).await? {
+        if let Some(erased_at) = self.erased_since(id, reached.second_at).await? {
             return self.erase_opened(user, erased_at).await;
         }
-        let owner = self.owner(Kind::ExternalId, id).await?;
-        if second.is_some_and(|second| owner != Some(second)) {
+        // The log proves that the user who was found at this position existed: no clock is asked.
+        if reached.second.is_some() {
             return CONFLICT;
         }
+        let owner = self.owner(Kind::ExternalId, id).await?;
         let other = match owner {
             Some(owner) if owner == user.service_id => return CONFLICT,
             Some(owner) => Some(self.open_by_id(owner).await?.ok_or(ApplyError::Changed)?),
@@ -309,9 +300,8 @@ impl Identities<'_> {
         // If tracking or an import has created a user with the new id since, that is the same user.
         // A user who was given the id is a different user.
         let created_at = other.as_ref().map(|other| other.profile.text(Field::CreatedAt));
-        // One who was found at this position of the log may be older than the clocks show.
-        let since = received_at + if second.is_some() { MAX_CLOCK_DIFFERENCE_MS } else { 0 };
-        let is_new = |at: Option<String>| at.is_some_and(|at| *at >= *format_time(since));
+        let since = format_time(reached.second_at);
+        let is_new = |at: Option<String>| at.is_some_and(|at| *at >= *since);
         if created_at.is_some_and(|at| !is_new(at)) {
             return CONFLICT;
         }
@@ -327,7 +317,7 @@ impl Identities<'_> {
             return TOO_LARGE;
         }
         if let Some(other) = other {
-            self.absorb(other, &mut user, &profile, received_at).await?;
+            self.absorb(other, &mut user, &profile, reached.both_at()).await?;
         }
         if !self.assign(Kind::ExternalId, id.to_owned(), user.service_id).await? {
             return Err(ApplyError::Changed);
@@ -366,15 +356,12 @@ impl Identities<'_> {
         Ok(name_locks::lock(self.tx, self.workspace, &names).await?)
     }
 
-    /// When the user with an external id was erased, if the erasure was received after the change.
-    async fn erased_since(
-        &mut self,
-        id: &str,
-        received_at: i64,
-    ) -> Result<Option<i64>, ApplyError> {
+    /// When the user with an external id was erased, if the erasure was received after a change at
+    /// this time.
+    async fn erased_since(&mut self, id: &str, since: i64) -> Result<Option<i64>, ApplyError> {
         let hashes = [name_hash(Name::ExternalId, id)];
         let erased = erased_rows::find(self.tx, self.workspace, &hashes).await?;
-        Ok(erased.first().map(|(_, at)| *at).filter(|at| *at >= received_at))
+        Ok(erased.first().map(|(_, at)| *at).filter(|at| *at >= since))
     }
 
     /// The user into which a user was merged; the user itself if it was not merged.
@@ -469,21 +456,21 @@ impl Identities<'_> {
     }
 
     /// Creates an empty user.
-    async fn create(&mut self, received_at: i64) -> Result<Opened, ApplyError> {
-        let service_id = self.ids.next_anywhere(received_at);
+    async fn create(&mut self, at: i64) -> Result<Opened, ApplyError> {
+        let service_id = self.ids.next_anywhere(at);
         let mut profile = Profile::default();
         profile.set_text(Field::ServiceId, &service_id.to_string());
         if let Some(bucket) = service_id::bucket(&service_id) {
             profile.set_bucket(bucket);
         }
-        profile.set_text(Field::CreatedAt, &format_time(received_at));
+        profile.set_text(Field::CreatedAt, &format_time(at));
         let key = keys::allocate_keys(self.tx, &[service_id]).await?;
         let user = StoredUser {
             key: key.first().copied().unwrap_or_default(),
             service_id,
             external_id: None,
             email: None,
-            attributes_at: received_at,
+            attributes_at: at,
             doc: String::new(),
         };
         self.created += 1;

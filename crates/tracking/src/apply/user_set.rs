@@ -24,6 +24,7 @@ use super::super::message::{Attributes, Object};
 use super::ApplyError;
 use super::draft::{self, Draft, TooLarge};
 use super::identifier_set::registered_tokens;
+use super::order_time::OrderTime;
 use super::tally::Dropped;
 use kit::clock::format_time;
 use people::users::address::{self, compared};
@@ -200,8 +201,9 @@ impl<'a> UserSet<'a> {
     pub fn find_or_create(
         &mut self,
         object: &'a Object<'a>,
-        received_at: i64,
+        at: OrderTime,
     ) -> Result<UserIndex, Dropped> {
+        let at = at.ms();
         let creates = !object.update_only();
         let found = match object.user() {
             Identifier::ExternalId(id) => {
@@ -209,9 +211,9 @@ impl<'a> UserSet<'a> {
                 return match owner {
                     Some(ExternalIdOwner::Known(user)) => Ok(user),
                     _ if !creates => Err(Dropped::UnknownUser),
-                    _ if self.is_erased(Name::ExternalId, id, received_at) => Err(Dropped::Erased),
+                    _ if self.is_erased(Name::ExternalId, id, at) => Err(Dropped::Erased),
                     Some(ExternalIdOwner::New(service_id)) => {
-                        let user = self.create(service_id, Some(id), None, received_at);
+                        let user = self.create(service_id, Some(id), None, at);
                         self.external_ids.insert(id, ExternalIdOwner::Known(user));
                         Ok(user)
                     }
@@ -227,13 +229,13 @@ impl<'a> UserSet<'a> {
                 let compared = compared(email);
                 match self.owner_of_email(&compared) {
                     None if !creates => None,
-                    None if self.is_erased(Name::Email, &compared, received_at) => {
+                    None if self.is_erased(Name::Email, &compared, at) => {
                         return Err(Dropped::Erased);
                     }
                     None => {
                         self.is_outdated |= !self.locked_emails.contains(compared.as_ref());
-                        let id = self.ids.next_anywhere(received_at);
-                        Some(self.create(id, None, Some(email), received_at))
+                        let id = self.ids.next_anywhere(at);
+                        Some(self.create(id, None, Some(email), at))
                     }
                     found => found,
                 }
@@ -258,14 +260,14 @@ impl<'a> UserSet<'a> {
         service_id: Uuid,
         external_id: Option<&str>,
         email: Option<&str>,
-        received_at: i64,
+        created_at: i64,
     ) -> UserIndex {
         let mut profile = Profile::default();
         profile.set_text(Field::ServiceId, &service_id.to_string());
         if let Some(bucket) = service_id::bucket(&service_id) {
             profile.set_bucket(bucket);
         }
-        profile.set_text(Field::CreatedAt, &format_time(received_at));
+        profile.set_text(Field::CreatedAt, &format_time(created_at));
         external_id.into_iter().for_each(|id| profile.set_text(Field::ExternalId, id));
         email.into_iter().for_each(|email| profile.set_text(Field::Email, email));
         let user = StoredUser {
@@ -273,7 +275,7 @@ impl<'a> UserSet<'a> {
             service_id,
             external_id: external_id.map(str::to_owned),
             email: email.map(address::stored),
-            attributes_at: received_at,
+            attributes_at: created_at,
             doc: String::new(),
         };
         let index = UserIndex(self.users.len());
@@ -283,16 +285,15 @@ impl<'a> UserSet<'a> {
         index
     }
 
-    /// Changes a profile; returns how many changes did not match. `now` is the database's time: if
-    /// a gateway's clock is ahead, its decisions about messages must not outlast later ones.
+    /// Changes a profile; returns how many changes did not match. `now` is the database's time.
     pub fn change(
         &mut self,
         index: UserIndex,
         attributes: &Attributes<'_>,
-        received_at: i64,
+        at: OrderTime,
         now: i64,
     ) -> Result<Result<u64, Dropped>, ApplyError> {
-        let decided_at = received_at.min(now);
+        let decided_at = at.decided(now);
         let writes =
             |field: Field| attributes.fields.0.iter().any(|(name, _)| name == field.name());
         // A new user has no former zone.
@@ -313,7 +314,7 @@ impl<'a> UserSet<'a> {
         if changed.is_ok() {
             self.unindex_email(index);
             let UserEntry { user, draft, .. } = &mut self.users[index.0];
-            user.attributes_at = user.attributes_at.max(received_at);
+            user.attributes_at = user.attributes_at.max(at.ms());
             if writes(Field::Email) {
                 let email = draft.as_ref().and_then(|draft| draft.text(Field::Email));
                 user.email = email.map(|email| address::stored(&email));

@@ -49,6 +49,14 @@ async fn decisions_match_the_model(world: &mut World, rounds: u64, of_round: usi
     }
 }
 
+/// A message that the log got at a time, from a gateway whose clock is ahead or behind. Both copies
+/// of a change have the same time of receipt.
+fn appended(world: &World, at: i64, object: Value) -> Message {
+    let hours = (at / 60_000).wrapping_mul(7_919) % 5 - 2;
+    let request = world.request(at + hours * 3_600_000, &[object]);
+    Message { appended_at: at, log_time: Some(at), ..request }
+}
+
 /// Applies requests in batches: in order within a partition, while one partition is stopped. Some
 /// batches are rolled back first, as if the worker had ended before the commit. Imports and reports
 /// wait for no partition, and are applied before what is received later.
@@ -59,7 +67,7 @@ async fn replay(world: &World, random: &mut Random, requests: Vec<Request>) {
     for Request { at, received } in requests {
         match received {
             Received::Tracked { partition, object } => {
-                partitions[partition].push_back((at, world.request(at, &[object])));
+                partitions[partition].push_back((at, appended(world, at, object)));
             }
             received => immediate.entry(at).or_default().push(received),
         }

@@ -250,14 +250,12 @@ impl<'r> ImportedUsers<'r> {
         }
     }
 
-    /// Applies a record, or returns the error. Its decisions about messages were received at
-    /// `decided_at`.
+    /// Applies a record at a time by the database's clock, or returns the error.
     pub fn apply(
         &mut self,
         record: &'r Record,
         ids: &Generator,
         now_ms: i64,
-        decided_at: i64,
     ) -> Result<Applied, String> {
         let found = self.find(record)?;
         self.check_clashes(record, found)?;
@@ -268,7 +266,7 @@ impl<'r> ImportedUsers<'r> {
             (None, None, None) => ids.next_anywhere(now_ms),
         };
         let before = found.map(|index| &self.imported[index]);
-        let (user, doc, is_overruled) = self.merge(record, service_id, before, decided_at);
+        let (user, doc, is_overruled) = self.merge(record, service_id, before, now_ms);
         if doc.len() > MAX_BYTES {
             return Err(RecordError::TooLarge.to_string());
         }
@@ -287,7 +285,7 @@ impl<'r> ImportedUsers<'r> {
                 self.index_identifiers(index);
             }
         }
-        self.register_tokens(record, service_id, decided_at);
+        self.register_tokens(record, service_id, now_ms);
         Ok(Applied { is_new: found.is_none(), is_overruled })
     }
 

@@ -55,16 +55,9 @@ fn payload(members: &JsonFields<'_>, array: &str, elements: &[&RawValue]) -> Vec
 }
 
 fn with_payload(message: &Message, payload: Vec<u8>) -> Message {
-    let Message { topic, partition, offset, appended_at, key, payload: _, request_id } = message;
-    Message {
-        topic: *topic,
-        partition: *partition,
-        offset: *offset,
-        appended_at: *appended_at,
-        key: key.clone(),
-        payload,
-        request_id: request_id.clone(),
-    }
+    let Message { topic, partition, offset, appended_at, log_time, .. } = *message;
+    let (key, request_id) = (message.key.clone(), message.request_id.clone());
+    Message { topic, partition, offset, appended_at, log_time, key, payload, request_id }
 }
 
 #[cfg(test)]
@@ -78,6 +71,7 @@ mod tests {
             partition: 3,
             offset: 7,
             appended_at: 5,
+            log_time: Some(5),
             key: b"key".to_vec(),
             payload: payload.as_bytes().to_vec(),
             request_id: "request".to_owned(),

@@ -201,6 +201,7 @@ fn message(dead_letter: DeadLetter) -> Result<Message, DeadLetterError> {
         partition: dead_letter.partition,
         offset: dead_letter.position,
         appended_at: dead_letter.appended_at,
+        log_time: dead_letter.log_time,
         key: dead_letter.key,
         payload: dead_letter.payload,
         request_id: dead_letter.request_id,

@@ -25,6 +25,8 @@ pub struct DeadLetter {
     pub position: i64,
     /// When it was appended, in milliseconds since the epoch.
     pub appended_at: i64,
+    /// See [`Message::log_time`].
+    pub log_time: Option<i64>,
     pub key: Vec<u8>,
     pub payload: Vec<u8>,
     pub request_id: String,
@@ -35,8 +37,8 @@ pub struct DeadLetter {
 }
 from_row! {
     DeadLetter {
-        id, workspace_id, consumer_group, topic, partition, position, appended_at, key, payload,
-        request_id, reason, attempts, created_at,
+        id, workspace_id, consumer_group, topic, partition, position, appended_at, log_time,
+        key, payload, request_id, reason, attempts, created_at,
     }
 }
 
@@ -125,8 +127,8 @@ pub async fn insert_dead_letter(
         sqlx::query(
             "INSERT INTO dead_letters
          (id, consumer_group, topic, partition, position, appended_at, key, payload, request_id,
-          reason, attempts, created_at, workspace_id)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+          reason, attempts, created_at, workspace_id, log_time)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
          ON CONFLICT (consumer_group, topic, partition, position, appended_at) DO NOTHING",
         )
         .bind(Uuid::now_v7())
@@ -142,6 +144,7 @@ pub async fn insert_dead_letter(
         .bind(attempts)
         .bind(now_ms)
         .bind(workspace)
+        .bind(message.log_time)
     );
     Ok(())
 }
@@ -193,8 +196,8 @@ pub async fn dead_letters(
 ) -> Result<Vec<DeadLetter>, StoreError> {
     let (after_at, after_id) = after.unwrap_or((i64::MIN, Uuid::nil()));
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT id, workspace_id, consumer_group, topic, partition, position, appended_at, key, payload,
-                request_id, reason, attempts, created_at
+        "SELECT id, workspace_id, consumer_group, topic, partition, position, appended_at,
+                log_time, key, payload, request_id, reason, attempts, created_at
          FROM dead_letters WHERE (created_at, id) > ($1, $2) ORDER BY created_at, id LIMIT $3",
     )
     .bind(after_at).bind(after_id).bind(limit).fetch_all(c).await?))
@@ -202,8 +205,8 @@ pub async fn dead_letters(
 
 pub async fn dead_letter(tx: &mut Tx, id: Uuid) -> Result<Option<DeadLetter>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
-        "SELECT id, workspace_id, consumer_group, topic, partition, position, appended_at, key, payload,
-                request_id, reason, attempts, created_at
+        "SELECT id, workspace_id, consumer_group, topic, partition, position, appended_at,
+                log_time, key, payload, request_id, reason, attempts, created_at
          FROM dead_letters WHERE id = $1",
     )
     .bind(id).fetch_optional(c).await?))

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::super::ApplyError;
-use super::super::identity_rows::Found;
+use super::super::identity_rows::Reached;
 use super::{CONFLICT, Identities, Opened, Outcome, TOO_LARGE, UNKNOWN};
 use kit::json::{self, JsonFields};
 use people::users::activity::Activity;
@@ -15,8 +15,9 @@ use people::users::{activity_rows, address, merged_rows, token_rows, tokens};
 use store::ByteBudget;
 
 impl Identities<'_> {
-    pub(super) async fn merge(&mut self, merged: Uuid, kept: Found, received_at: i64) -> Outcome {
-        let Some(kept) = kept else { return UNKNOWN };
+    pub(super) async fn merge(&mut self, merged: Uuid, reached: Reached) -> Outcome {
+        let Some(kept) = reached.second else { return UNKNOWN };
+        let at = reached.both_at();
         let kept = self.present(kept).await?;
         if merged == kept {
             return CONFLICT;
@@ -29,30 +30,24 @@ impl Identities<'_> {
         };
         match (take(merged), take(kept)) {
             (None, _) => UNKNOWN,
-            (Some(merged), Some(kept)) => self.merge_opened(merged, kept, received_at).await,
+            (Some(merged), Some(kept)) => self.merge_opened(merged, kept, at).await,
             (Some(_), None) if self.present(kept).await? != kept => Err(ApplyError::Changed),
             // The user to keep was erased since, so the merged user is erased, too.
-            (Some(merged), None) => self.erase_opened(merged.user, received_at).await,
+            (Some(merged), None) => self.erase_opened(merged.user, at).await,
         }
     }
 
     /// Merges a user into another one, and removes it.
-    pub(super) async fn merge_opened(
-        &mut self,
-        merged: Opened,
-        kept: Opened,
-        received_at: i64,
-    ) -> Outcome {
+    pub(super) async fn merge_opened(&mut self, merged: Opened, kept: Opened, at: i64) -> Outcome {
         let Opened { mut user, mut profile } = kept;
-        let at = received_at.min(self.now);
         // Only an external id is free again; aliases identify the kept user.
         let both_continue = merged.user.external_id.is_none();
-        let meeting = Meeting::Merge { at, both_continue };
+        let meeting = Meeting::Merge { at: at.min(self.latest), both_continue };
         merge_profiles(&mut profile, &merged.profile, meeting, self.now);
         if profile.bytes() > MAX_BYTES {
             return TOO_LARGE;
         }
-        self.absorb(merged, &mut user, &profile, received_at).await?;
+        self.absorb(merged, &mut user, &profile, at).await?;
         self.write(user, &profile).await
     }
 
@@ -62,14 +57,14 @@ impl Identities<'_> {
         merged: Opened,
         user: &mut StoredUser,
         profile: &Profile,
-        received_at: i64,
+        at: i64,
     ) -> Result<(), ApplyError> {
         let activity = self.combined_activity(&merged.user, user).await?;
         let (from, to) = (merged.user.service_id, user.service_id);
         token_rows::reassign(self.tx, self.workspace, from, to).await?;
         find::remove(self.tx, self.workspace, &[], Some(&merged.user), 0).await?;
         (self.hooks.merge)(self.tx, self.workspace, from, to).await?;
-        merged_rows::add_merged(self.tx, self.workspace, from, to, received_at).await?;
+        merged_rows::add_merged(self.tx, self.workspace, from, to, at).await?;
         for alias in merged.profile.aliases() {
             self.assign(Kind::Alias, alias.key(), user.service_id).await?;
         }

@@ -172,8 +172,8 @@ impl<'a> UserSet<'a> {
         Ok(())
     }
 
-    pub(super) fn is_erased(&self, name: Name, value: &str, received_at: i64) -> bool {
-        self.erased_at(name, value).is_some_and(|at| received_at <= at)
+    pub(super) fn is_erased(&self, name: Name, value: &str, at: i64) -> bool {
+        self.erased_at(name, value).is_some_and(|erased_at| at <= erased_at)
     }
 
     pub(super) fn erased_at(&self, name: Name, value: &str) -> Option<i64> {
