@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::support::Api;
+use crate::support::{Api, user_records};
 
 /// Users with a text of 16 KiB each.
 const USERS: usize = 500;
@@ -70,17 +70,7 @@ impl Hostile {
 
     /// Its users, to be imported.
     pub fn users(&self) -> Vec<String> {
-        let mut state = 1_u64;
-        let mut bit = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            if state >> 40 & 1 == 1 { '1' } else { '0' }
-        };
-        let mut user = |n: usize| {
-            let bits: String = (0..16 << 10).map(|_| bit()).collect();
-            json!({ "external_id": format!("u{n}"), "custom_attributes": { "bits": bits } })
-                .to_string()
-        };
-        (0..USERS).map(&mut user).collect()
+        user_records::with_bits(USERS)
     }
 
     /// Begins, on all connections.
@@ -101,15 +91,15 @@ impl Hostile {
     }
 
     fn requests(&self, activity: Activity) -> Vec<(&'static str, Value)> {
-        let is = |other| activity == other || activity == Activity::All;
+        let includes = |other| activity == other || activity == Activity::All;
         let mut requests = Vec::new();
-        if is(Activity::Patterns) {
+        if includes(Activity::Patterns) {
             for states in [2_000, 500, 100, 20] {
                 requests.push(("/segments/size", json!({ "audience": matching(states) })));
                 requests.push(("/segments/sample", json!({ "audience": matching(states) })));
             }
         }
-        if is(Activity::Schedules) {
+        if includes(Activity::Schedules) {
             let webhook = self.webhook("x");
             let body = json!({
                 "external_user_ids": ["u1"], "messages": { "webhook": webhook },
@@ -117,7 +107,7 @@ impl Hostile {
             });
             requests.push(("/messages/schedule/create", body));
         }
-        if is(Activity::Templates) {
+        if includes(Activity::Templates) {
             let template = "{% for i in (1..300) %}{% for j in (1..300) %}{{ i | times: j }}\
                             {% endfor %}{% endfor %}";
             for audience in [json!({ "OR": [matching(20), everybody()] }), everybody()] {
@@ -126,7 +116,7 @@ impl Hostile {
                 requests.push(("/messages/send", body));
             }
         }
-        if is(Activity::Exports) {
+        if includes(Activity::Exports) {
             for audience in [matching(500), everybody()] {
                 let body = json!({ "audience": audience, "users_per_file": 100 });
                 requests.push(("/users/export/segment", body));

@@ -223,7 +223,7 @@ async fn clean_private(
     };
     let segments = paths::segments_folder(job.id);
     app.objects.delete_prefix(&segments).await.map_err(ExportError::Objects)?;
-    // By list: the numbers of attempts have gaps of thousands (`store::claims::WAIT`).
+    // By list: the numbers of attempts have gaps of thousands (see [`store::claims::wait`]).
     let (folder, current) = (paths::private_folder(job.id), paths::archive(job.id, winner));
     let found = app.objects.list(&folder).await.map_err(ExportError::Objects)?;
     let archives = found.into_iter().filter(|object| paths::is_archive(job.id, &object.key));

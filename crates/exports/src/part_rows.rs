@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use people::users::Position;
 use runtime::kinds;
-use store::claims::{Claim, WAIT};
+use store::claims::{self, Claim};
 use store::{Store, StoreError, Tx, from_row, insert_rows, now_sql, on};
 
 /// The range of a part: the users after `from`, up to and including `to`.
@@ -233,8 +233,7 @@ pub async fn list_parts(
 ) -> Result<Vec<ListedPart>, StoreError> {
     const ATTEMPT: &str =
         "CASE WHEN done THEN export_parts.attempt ELSE coalesce(claims.attempt, 0) END";
-    // As in `Claim::attempts`.
-    let attempts = format!("(({ATTEMPT}) / {WAIT} + ({ATTEMPT}) % {WAIT})");
+    let attempts = claims::attempts_sql(ATTEMPT);
     let now = if tx.is_postgres() { now_sql!(postgres) } else { now_sql!(sqlite) };
     let retried = if is_retried { format!("AND {attempts} > 1") } else { String::new() };
     let sql = format!(

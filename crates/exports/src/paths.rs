@@ -9,7 +9,12 @@ use gateway::workspaces::storage::Settings;
 /// The folder of own storage with only the files of one export and one date:
 /// `segment-export/<SEGMENT_ID>/<YYYY-MM-dd>/<uuid>-<unix seconds>/`.
 pub fn own_folder(segment_id: Uuid, date: Date, object_prefix: &str) -> String {
-    format!("segment-export/{segment_id}/{date}/{object_prefix}/")
+    format!("{}/{object_prefix}/", own_day(segment_id, date))
+}
+
+/// The folder of own storage with the exports of a segment and a date.
+fn own_day(segment_id: Uuid, date: Date) -> String {
+    format!("segment-export/{segment_id}/{date}")
 }
 
 /// Where `longshore export verify` finds the exports of a segment and a date in own storage, without
@@ -40,7 +45,8 @@ pub fn own_address(settings: &Settings, segment_id: Uuid, date: Date) -> String 
     let parameters = parameters.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
     let mark = if query.is_empty() { "" } else { "?" };
-    format!("{start}/{prefix}{slash}segment-export/{segment_id}/{date}{mark}{query}")
+    let day = own_day(segment_id, date);
+    format!("{start}/{prefix}{slash}{day}{mark}{query}")
 }
 
 /// The folder of all private objects of an export.

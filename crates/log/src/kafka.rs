@@ -33,6 +33,10 @@ const REQUEST_ID: &str = "request_id";
 /// The largest batch that brokers accept: a message of the largest size, and Kafka's overhead.
 const MAX_BATCH_BYTES: usize = MAX_MESSAGE_BYTES + (16 << 10);
 
+/// Time limit of the response that shows whether a client reaches a broker. Without it, a client
+/// that has lost all brokers is replaced.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// The log in Kafka. Cheap to clone.
 #[derive(Clone)]
 pub struct Kafka {

@@ -28,8 +28,8 @@ use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
 use url::Url;
 
-use self::transport::{ServiceClock, Transport, is_too_long};
-use super::bounds::{self, Pages, TOO_LONG};
+use self::transport::{ServiceClock, Transport};
+use super::bounds::{self, Pages, TOO_LONG, is_too_long};
 use super::failure::{
     Failure, SKEW_ALLOWED, clock_skew_error, innermost, is_transient, shown_code,
 };

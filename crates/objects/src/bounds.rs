@@ -32,6 +32,12 @@ pub(super) fn max_bytes(is_success: bool) -> usize {
     if is_success { MAX_RESPONSE_BYTES } else { MAX_ERROR_BYTES }
 }
 
+/// Whether a response was longer than its limit.
+#[cfg(any(feature = "s3", feature = "azure"))]
+pub(super) fn is_too_long(error: &(dyn std::error::Error + 'static)) -> bool {
+    kit::errors::causes(error).any(|cause| cause.is::<http_body_util::LengthLimitError>())
+}
+
 /// The pages of one list so far.
 #[derive(Default)]
 pub(super) struct Pages {

@@ -11,7 +11,7 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -38,8 +38,7 @@ const READ_BUFFER: usize = 256 * 1024;
 #[derive(Clone)]
 pub struct Files {
     root: PathBuf,
-    /// Created at the first write, if the disk was full before.
-    scratch: Arc<OnceLock<Scratch>>,
+    scratch: Arc<Scratch>,
     secrets: SecretKey,
 }
 
@@ -61,11 +60,11 @@ impl Files {
     /// processes.
     pub async fn open(root: PathBuf, secrets: SecretKey) -> Result<Self, ObjectError> {
         blocking(move || {
-            let files = Self { root, scratch: Arc::default(), secrets };
-            let opened = files.scratch().map(|_| ());
-            match opened {
+            let files = Self { scratch: Arc::new(Scratch::new(&root)), root, secrets };
+            match files.scratch.create() {
                 Err(error) if !is_full(&error) => Err(files.error("open", error)),
-                // What reads no objects, such as a list of exports, needs no space.
+                // What reads no objects, such as a list of exports, needs no space. The first write
+                // tries again.
                 Ok(()) | Err(_) => Ok(files),
             }
         })
@@ -80,7 +79,7 @@ impl Files {
     ) -> Result<Put, ObjectError> {
         let (path, sidecar, if_absent) = (checked_path(path)?, sidecar(options), options.if_absent);
         self.with_files("write", move |files| {
-            let temporary = files.temporary()?;
+            let temporary = files.scratch.temporary()?;
             write_synced(&temporary.0, &body)?;
             files.name(temporary, &path, Some(sidecar), if_absent)
         })
@@ -96,7 +95,7 @@ impl Files {
     ) -> Result<Put, ObjectError> {
         let (path, sidecar, if_absent) = (checked_path(path)?, sidecar(options), options.if_absent);
         let failed = |error| self.error("write", error);
-        let temporary = self.temporary().map_err(failed)?;
+        let temporary = self.scratch.temporary().map_err(failed)?;
         let mut file = tokio::fs::File::create_new(&temporary.0).await.map_err(failed)?;
         let mut received = 0;
         while let Some(bytes) = body.try_next().await? {
@@ -147,7 +146,7 @@ impl Files {
         let (source, to) = (checked_path(from)?, checked_path(to)?);
         let copied = self.with_files("copy", move |files| {
             // It can need the lock itself.
-            let temporary = files.temporary()?;
+            let temporary = files.scratch.temporary()?;
             // Ensures that the metadata belong to the file.
             let _lock = lock(&files.root)?;
             let file = files.root.join(&source);
@@ -203,20 +202,6 @@ impl Files {
         blocking(move || work(&files).map_err(|error| files.error(action, error))).await
     }
 
-    fn temporary(&self) -> io::Result<Temporary> {
-        self.scratch()?.temporary()
-    }
-
-    /// Creates it if there is none yet.
-    fn scratch(&self) -> io::Result<&Scratch> {
-        if let Some(scratch) = self.scratch.get() {
-            return Ok(scratch);
-        }
-        fs::create_dir_all(self.root.join(META))?;
-        let scratch = Scratch::create(&self.root)?;
-        Ok(self.scratch.get_or_init(|| scratch))
-    }
-
     /// Gives a finished file its name. Writes its metadata first, so that every visible object has
     /// them. Renaming and deleting need the lock: metadata must belong to the file with the name,
     /// even if two writers compete, and no folder may disappear under a file.
@@ -230,7 +215,7 @@ impl Files {
         let (file, sidecar_path) = (self.root.join(path), self.sidecar_path(path));
         let draft = match sidecar {
             Some(sidecar) => {
-                let draft = self.temporary()?;
+                let draft = self.scratch.temporary()?;
                 write_synced(&draft.0, &serde_json::to_vec(&sidecar)?)?;
                 Some(draft)
             }
@@ -327,7 +312,7 @@ impl Files {
 }
 
 fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 fn head(size: u64, sidecar: Option<&Sidecar>) -> Head {
@@ -338,7 +323,7 @@ fn head(size: u64, sidecar: Option<&Sidecar>) -> Head {
 fn io_error(root: &Path, action: &str, error: io::Error) -> ObjectError {
     let root = root.display();
     match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ObjectError::Unavailable(
+        _ if is_full(&error) => ObjectError::Unavailable(
             format!("the disk of {root} is full: free some space, and work continues").into(),
         ),
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => ObjectError::Refused(

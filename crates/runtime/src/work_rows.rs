@@ -1,7 +1,9 @@
 //! The SQL of the unfinished work of the whole fleet.
 
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
+use store::claims::attempts_sql;
 use store::{StoreError, Tx, from_row, on};
 
 /// Claims of one kind.
@@ -52,7 +54,7 @@ pub struct Lease {
     pub item: i64,
     /// None if the job has none.
     pub workspace_id: Option<i32>,
-    /// Number of the attempt, from 1.
+    /// The attempts that have begun.
     pub attempt: i32,
     /// When the lease expires unless the worker renews it, in milliseconds since the epoch by the
     /// database's clock.
@@ -60,15 +62,16 @@ pub struct Lease {
 }
 from_row! { Lease { kind, job, item, workspace_id, attempt, expires_at } }
 
-/// The first `limit` claims with a lease, by kind and job, with the attempts of `Claim::attempts`. Reads only the index of claims with an
+/// The first `limit` claims with a lease, by kind and job. Reads only the index of claims with an
 /// owner.
 pub async fn leases(tx: &mut Tx, limit: i64) -> Result<Vec<Lease>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(
-        "SELECT kind, job, item, nullif(workspace_id, 0) AS workspace_id,
-                attempt / 10000 + attempt % 10000 AS attempt,
+    let sql = format!(
+        "SELECT kind, job, item, nullif(workspace_id, 0) AS workspace_id, {} AS attempt,
                 due_at AS expires_at
          FROM claims WHERE owner IS NOT NULL ORDER BY kind, job, item LIMIT $1",
-    )
+        attempts_sql("attempt"),
+    );
+    Ok(on!(tx, c => sqlx::query_as(AssertSqlSafe(sql.clone()))
     .bind(limit)
     .fetch_all(c)
     .await?))

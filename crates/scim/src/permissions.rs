@@ -40,14 +40,14 @@ impl Permissions {
     pub fn names(&self) -> Vec<String> {
         let mut names = self.company_permissions.clone();
         for group in &self.app_group {
-            let place = &group.app_group_name;
+            let app_group = &group.app_group_name;
             let granted = group.app_group_permissions.iter();
-            names.extend(granted.map(|permission| format!("{place}: {permission}")));
+            names.extend(granted.map(|permission| format!("{app_group}: {permission}")));
             for team in &group.team {
                 let team_name = team.team_name.as_ref().or(team.team_id.as_ref());
                 let team_name = team_name.map_or("", String::as_str);
                 let granted = team.team_permissions.iter();
-                names.extend(granted.map(|name| format!("{place}, team {team_name}: {name}")));
+                names.extend(granted.map(|name| format!("{app_group}, team {team_name}: {name}")));
             }
         }
         names

@@ -89,7 +89,7 @@ pub struct Claim {
     /// The job's workspace; 0 if it has none, or if an older program offered the row.
     pub workspace: i32,
     pub item: i64,
-    /// Number of the attempt, from 1, and from 1 above the next multiple of [`WAIT`] after each
+    /// Number of the attempt, from 1, and from 1 above the next multiple of `WAIT` after each
     /// [`wait`]. Offering the row again resets it to 1.
     pub attempt: i32,
     /// Identifies this claim: the row must still have this owner for the claim to be valid.
@@ -98,7 +98,7 @@ pub struct Claim {
 
 /// The step of [`Claim::attempt`] that a [`wait`] makes. Attempts mark their writes with their
 /// numbers, so these must not be used again: a wait cannot count from 1.
-pub const WAIT: i32 = 10_000;
+const WAIT: i32 = 10_000;
 
 impl Claim {
     /// The attempts since the last wait, with this one.
@@ -115,6 +115,11 @@ impl Claim {
     pub fn attempts(&self) -> u32 {
         self.waits().saturating_add(self.counted_attempts())
     }
+}
+
+/// The SQL of [`Claim::attempts`], of an expression that is a claim's stored number.
+pub fn attempts_sql(attempt: &str) -> String {
+    format!("(({attempt}) / {WAIT} + ({attempt}) % {WAIT})")
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -123,7 +123,7 @@ pub(super) async fn run(client: &Client, run: Run, json: bool) -> CommandResult 
 
 /// Prints where the files of a completed export are, and verifies them there. This needs credentials
 /// of the storage, which are those of this machine: without `trust`, a storage that cannot be read
-/// from here is no error.
+/// from here is not an error.
 async fn end_in_own_storage(
     client: &Client,
     export: &Export,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{GOLD, World, gold};
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::{Api, WorkspaceFile, eventually};
+use crate::support::{Api, WorkspaceFile, eventually, user_records};
 
 const SIZE: &str = "/segments/size";
 const SAMPLE: &str = "/segments/sample";
@@ -95,16 +95,7 @@ async fn with_long_texts(backend: Backend, users: usize) -> (Fleet, Api) {
         "messages.dispatches.get",
     ]);
     let api = fleet.apply(&[file]).await.remove(0);
-    let mut state = 1_u64;
-    let mut bit = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        if state >> 40 & 1 == 1 { '1' } else { '0' }
-    };
-    let mut user = |n: usize| {
-        let bits: String = (0..16 << 10).map(|_| bit()).collect();
-        json!({ "external_id": format!("u{n}"), "custom_attributes": { "bits": bits } }).to_string()
-    };
-    fleet.import("acme", &(0..users).map(&mut user).collect::<Vec<_>>()).await;
+    fleet.import("acme", &user_records::with_bits(users)).await;
     (fleet, api)
 }
 

@@ -104,6 +104,20 @@ pub async fn mixed(count: usize) -> Vec<String> {
     records
 }
 
+/// Users with a text of 16 KiB of zeros and ones each.
+pub fn with_bits(count: usize) -> Vec<String> {
+    let mut state = 1_u64;
+    let mut bit = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        if state >> 40 & 1 == 1 { '1' } else { '0' }
+    };
+    let mut user = |n: usize| {
+        let bits: String = (0..16 << 10).map(|_| bit()).collect();
+        json!({ "external_id": format!("u{n}"), "custom_attributes": { "bits": bits } }).to_string()
+    };
+    (0..count).map(&mut user).collect()
+}
+
 /// A small record of a number, in one of its versions.
 pub fn simple(number: usize, version: usize) -> String {
     json!({

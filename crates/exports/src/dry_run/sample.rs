@@ -147,7 +147,7 @@ struct Sampler {
     /// The attributes that were not seen yet, each as in a profile.
     unseen: Vec<(String, String)>,
     effort: Effort,
-    /// When reading ends.
+    /// When counting ends, and later reading.
     deadline: Instant,
     stop: CancellationToken,
     read: i64,
@@ -192,8 +192,7 @@ impl Sampler {
     }
 
     async fn run(mut self, mut tx: Tx) -> Result<Sample, ExportError> {
-        let deadline = self.effort.deadline();
-        let counts = sample::count(&mut tx, self.workspace, &self.slices, deadline).await?;
+        let counts = sample::count(&mut tx, self.workspace, &self.slices, self.deadline).await?;
         let needs_users = self.kept.limit > 0 || !self.unseen.is_empty();
         if self.matcher.is_some() || self.writer.is_some() || needs_users {
             self.read(&mut tx, &counts).await?;

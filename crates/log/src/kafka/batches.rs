@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 
 use super::member::{Member, Rebalancer, TICK, explain, owned};
 use super::producer::Producer;
-use super::{Settings, describe};
+use super::{RESPONSE_TIMEOUT, Settings, describe};
 use crate::batch::Fetched;
 use crate::consumer::Consumer;
 use crate::cursors::{ConsumerStatus, Cursors, Limits, TopicOffsets};
@@ -37,9 +37,6 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Interval between updates of the partitions' ends.
 const ENDS_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Maximum wait for a response before a client that has lost all brokers is replaced.
-const RESPONSE_WAIT: Duration = Duration::from_secs(2);
 
 /// Pause before the cluster or the store is queried again for positions.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -180,7 +177,8 @@ impl Poller {
         }
         self.unreachable_since = None;
         // While no broker is connected, the thread has nothing else to do.
-        let response = self.member.client.fetch_metadata(Some(&self.member.topic), RESPONSE_WAIT);
+        let response =
+            self.member.client.fetch_metadata(Some(&self.member.topic), RESPONSE_TIMEOUT);
         response.inspect_err(|error| tracing::warn!(%error, "replacing the Kafka consumer")).is_ok()
     }
 

@@ -32,7 +32,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use self::lane::{Client, Confirmed, Lane, LaneKind};
 use self::partition::{ExclusiveSend, Partitions};
-use super::{MAX_BATCH_BYTES, REQUEST_ID, Settings, Tracing, describe, unavailable};
+use super::{
+    MAX_BATCH_BYTES, REQUEST_ID, RESPONSE_TIMEOUT, Settings, Tracing, describe, unavailable,
+};
 use crate::TopicOffsets;
 use crate::message::{LogError, LogTimes, NewMessage, Topic};
 use kit::fail_point;
@@ -47,9 +49,6 @@ mod partition;
 const FEW: usize = 32;
 
 static NO_GATHERING: LogLimit = LogLimit::new();
-
-/// Time limit of the response that shows whether a client reaches a broker.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Pause when librdkafka's queue is full.
 const FULL_PAUSE: Duration = Duration::from_millis(10);

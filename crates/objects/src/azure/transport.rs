@@ -8,13 +8,13 @@ use std::time::Duration;
 use azure_core::error::ErrorKind;
 use azure_core::headers::{HeaderName, HeaderValue, Headers};
 use azure_core::{Body, HttpClient, Request, Response, StatusCode};
-use bytes::{Bytes, BytesMut};
-use futures::{Stream, TryStreamExt as _, stream};
+use futures::{TryStreamExt as _, stream};
+use http_body_util::{BodyExt as _, Limited};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::timeout;
 
 use crate::ObjectError;
-use crate::bounds::{TOO_LONG, max_bytes};
+use crate::bounds::max_bytes;
 use crate::failure::{clock_skew, innermost};
 use crate::proxy::Proxy;
 
@@ -40,15 +40,6 @@ impl ServiceClock {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Unreached(String);
-
-/// A response that is longer than its limit.
-#[derive(Debug, thiserror::Error)]
-#[error("{TOO_LONG}")]
-struct TooLong;
-
-pub(super) fn is_too_long(error: &azure_core::Error) -> bool {
-    kit::errors::causes(error).any(|cause| cause.is::<TooLong>())
-}
 
 #[derive(Debug)]
 pub(super) struct Transport {
@@ -110,12 +101,13 @@ impl Transport {
         }
         self.note_clock(&answer);
         let is_success = answer.status().is_success();
-        let body = answer.bytes_stream().map_err(unreached);
         if is_success && reads_object(request) {
+            let body = answer.bytes_stream().map_err(unreached);
             return Ok(Response::new(status, headers, Box::pin(body)));
         }
-        let bytes = read_whole(body, max_bytes(is_success)).await?;
-        let body = stream::once(std::future::ready(Ok(bytes)));
+        let body = Limited::new(reqwest::Body::from(answer), max_bytes(is_success));
+        let body = body.collect().await.map_err(unread)?.to_bytes();
+        let body = stream::once(std::future::ready(Ok(body)));
         Ok(Response::new(status, headers, Box::pin(body)))
     }
 
@@ -133,19 +125,12 @@ fn reads_object(request: &Request) -> bool {
     is_get && !request.url().query_pairs().any(|(name, _)| name == "comp")
 }
 
-async fn read_whole(
-    body: impl Stream<Item = azure_core::Result<Bytes>>,
-    max_bytes: usize,
-) -> azure_core::Result<Bytes> {
-    let mut body = std::pin::pin!(body);
-    let mut read = BytesMut::new();
-    while let Some(bytes) = body.try_next().await? {
-        if read.len() + bytes.len() > max_bytes {
-            return Err(azure_core::Error::new(ErrorKind::DataConversion, TooLong));
-        }
-        read.extend_from_slice(&bytes);
+/// The error of a body that is too long, or that ended early.
+fn unread(error: Box<dyn std::error::Error + Send + Sync>) -> azure_core::Error {
+    match error.downcast() {
+        Ok(error) => unreached(*error),
+        Err(error) => azure_core::Error::new(ErrorKind::DataConversion, error),
     }
-    Ok(read.freeze())
 }
 
 fn unreached(error: reqwest::Error) -> azure_core::Error {

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use uuid::Uuid;
 
-use super::{LOCK, is_absent, lock, remove_folder};
+use super::{LOCK, META, is_absent, lock, remove_folder};
 
 const TEMPORARY: &str = ".tmp";
 
@@ -24,7 +24,8 @@ impl Drop for Temporary {
 /// A folder of temporary files for this process only; deleted when dropped.
 pub struct Scratch {
     root: PathBuf,
-    folder: Mutex<Folder>,
+    /// None before the first one could be created.
+    folder: Mutex<Option<Folder>>,
 }
 
 /// A locked folder in [`TEMPORARY`].
@@ -41,24 +42,24 @@ impl Drop for Folder {
 }
 
 impl Scratch {
-    /// Creates a folder, and deletes those of killed processes.
-    pub fn create(root: &Path) -> io::Result<Self> {
-        let _lock = lock(root)?;
-        let folders = root.join(TEMPORARY);
-        fs::create_dir_all(&folders)?;
-        for entry in fs::read_dir(&folders)? {
-            let folder = entry?.path();
-            if !is_in_use(&folder)? {
-                remove_folder(&folder)?;
-            }
-        }
-        Ok(Self { root: root.to_owned(), folder: Mutex::new(Folder::create(&folders)?) })
+    /// Without a folder.
+    pub fn new(root: &Path) -> Self {
+        Self { root: root.to_owned(), folder: Mutex::default() }
     }
 
-    /// A name for a new file. Creates the folder again if something has deleted it, such as a
-    /// cleaner of old files: otherwise, every write would fail until a restart.
+    /// Creates the root and the folder, and deletes the folders of killed processes.
+    pub fn create(&self) -> io::Result<()> {
+        self.temporary().map(drop)
+    }
+
+    /// A name for a new file. Creates the folder if that failed before, and again if something has
+    /// deleted it, such as a cleaner of old files: otherwise, every write would fail until a restart.
     pub fn temporary(&self) -> io::Result<Temporary> {
-        let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = match &mut *current {
+            Some(folder) => folder,
+            None => current.insert(first_folder(&self.root)?),
+        };
         if !folder.path.join(LOCK).try_exists()? {
             let _lock = lock(&self.root)?;
             let folders = self.root.join(TEMPORARY);
@@ -84,6 +85,21 @@ impl Folder {
     }
 }
 
+/// Creates the root and a folder in it, and deletes the folders of killed processes.
+fn first_folder(root: &Path) -> io::Result<Folder> {
+    fs::create_dir_all(root.join(META))?;
+    let _lock = lock(root)?;
+    let folders = root.join(TEMPORARY);
+    fs::create_dir_all(&folders)?;
+    for entry in fs::read_dir(&folders)? {
+        let folder = entry?.path();
+        if !is_in_use(&folder)? {
+            remove_folder(&folder)?;
+        }
+    }
+    Folder::create(&folders)
+}
+
 /// Whether a running process holds the folder's lock. The caller must hold the root's lock, under
 /// which folders are created.
 fn is_in_use(folder: &Path) -> io::Result<bool> {
@@ -101,10 +117,16 @@ fn is_in_use(folder: &Path) -> io::Result<bool> {
 mod tests {
     use super::*;
 
+    fn scratch(root: &Path) -> Scratch {
+        let scratch = Scratch::new(root);
+        scratch.create().unwrap();
+        scratch
+    }
+
     #[test]
     fn a_deleted_folder_is_created_again() {
         let root = tempfile::tempdir().unwrap();
-        let scratch = Scratch::create(root.path()).unwrap();
+        let scratch = scratch(root.path());
         let folders = root.path().join(TEMPORARY);
         let own_folder = || fs::read_dir(&folders).unwrap().next().unwrap().unwrap().path();
         for deletes_all in [true, false] {
@@ -112,7 +134,7 @@ mod tests {
             fs::remove_dir_all(deleted).unwrap();
             fs::write(&scratch.temporary().unwrap().0, b"whole").unwrap();
             // The next process keeps the new folder, too.
-            drop(Scratch::create(root.path()).unwrap());
+            Scratch::new(root.path()).create().unwrap();
             fs::write(&scratch.temporary().unwrap().0, b"whole").unwrap();
             assert_eq!(fs::read_dir(&folders).unwrap().count(), 1);
         }
@@ -123,7 +145,7 @@ mod tests {
     #[test]
     fn files_of_a_killed_process_are_swept() {
         let root = tempfile::tempdir().unwrap();
-        let living = Scratch::create(root.path()).unwrap();
+        let living = scratch(root.path());
         let written = living.temporary().unwrap();
         fs::write(&written.0, b"half").unwrap();
         let killed = root.path().join(TEMPORARY).join("killed");
@@ -131,7 +153,7 @@ mod tests {
         for name in [LOCK, "half"] {
             fs::write(killed.join(name), b"").unwrap();
         }
-        drop(Scratch::create(root.path()).unwrap());
+        Scratch::new(root.path()).create().unwrap();
         assert!(!killed.exists());
         assert!(written.0.exists());
         drop((living, written));

@@ -5,7 +5,7 @@ use std::error::Error;
 use aws_sdk_s3::config::interceptors::BeforeDeserializationInterceptorContextMut;
 use aws_sdk_s3::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_s3::primitives::SdkBody;
-use http_body_util::{LengthLimitError, Limited};
+use http_body_util::Limited;
 
 use crate::bounds::max_bytes;
 
@@ -35,9 +35,4 @@ impl Intercept for LimitedResponses {
         }
         Ok(())
     }
-}
-
-/// Whether a response was longer than its limit.
-pub(super) fn is_too_long(error: &(dyn Error + 'static)) -> bool {
-    kit::errors::causes(error).any(|cause| cause.is::<LengthLimitError>())
 }

@@ -7,9 +7,8 @@ use aws_runtime::retries::classifiers::{THROTTLING_ERRORS, TRANSIENT_ERRORS};
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use jiff::Timestamp;
 
-use super::limited::is_too_long;
 use super::{Response, S3};
-use crate::bounds::TOO_LONG;
+use crate::bounds::{TOO_LONG, is_too_long};
 use crate::failure::{
     Failure, SKEW_ALLOWED, clock_skew, clock_skew_error, innermost, is_transient, shown_code,
 };
