@@ -379,7 +379,7 @@ const READER_GONE: u8 = 128 + 13;
 pub fn main() -> ExitCode {
     // One TLS provider for every client in the process.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| without_secrets(error).exit());
     let is_doctor = matches!(arguments.command, Command::Doctor(_));
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
@@ -394,6 +394,21 @@ pub fn main() -> ExitCode {
         runtime.shutdown_background();
     }
     status
+}
+
+/// A wrong argument without what is secret in an address: who pastes the address of a download or a
+/// storage where it does not belong finds nothing of it in a log.
+fn without_secrets(mut error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue};
+    for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand]
+    {
+        if let Some(ContextValue::String(text)) = error.get(kind)
+            && text.contains("://")
+        {
+            error.insert(kind, ContextValue::String("an address".to_owned()));
+        }
+    }
+    error
 }
 
 async fn run(arguments: Arguments) -> ExitCode {

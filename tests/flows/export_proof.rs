@@ -393,7 +393,7 @@ async fn every_line_is_a_record_of_the_served_schema() {
 
 /// What a person types may have the secrets of a storage: no error repeats them.
 #[tokio::test(flavor = "multi_thread")]
-async fn errors_of_verify_have_no_secrets() {
+async fn errors_of_commands_have_no_secrets() {
     let storage = TestStorage::s3().await;
     let secret = "c2VjcmV0LW9mLWEtdGVzdA";
     let export = "9d2261c4-4cf3-44b0-909b-455baf540288-1795249898";
@@ -414,8 +414,20 @@ async fn errors_of_verify_have_no_secrets() {
         format!("http://127.0.0.1:1/x?signature={secret}"),
     ];
     let secrets = [Some(secret.to_owned()), storage.secret()];
-    for target in targets {
-        let output = longshore(&["export", "verify", &target, "--unsigned"]).await;
+    let address = format!("https://a.example/users/export/{export}/download?signature={secret}");
+    let others = [
+        "export status",
+        "export download",
+        "export cancel",
+        "export repeat",
+        "export list --after",
+        "dispatches show",
+        "",
+    ];
+    let verify = targets.into_iter().map(|target| ("export verify --unsigned", target));
+    for (command, target) in verify.chain(others.map(|command| (command, address.clone()))) {
+        let words: Vec<&str> = command.split_whitespace().chain([target.as_str()]).collect();
+        let output = longshore(&words).await;
         assert!(!output.status.success(), "{target}");
         let printed =
             String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use kit::json::ObjectText;
 use longshore::app::App;
+use longshore::exports::held;
 use longshore::exports::overview::{self, Filter, ListPosition};
 use longshore::exports::rows::{self, PartResult};
 use longshore::exports::{Audience, Cause, ExportError, Job, State, finish, state, storage_health};
@@ -20,7 +21,7 @@ use store::claims::{Claim, ClaimError};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::support::export_world::{LEASE, SLICES, World};
+use crate::support::export_world::{LEASE, SLICES, World, position};
 use crate::support::stores::{self, on_both_stores, on_pool, on_postgres};
 
 on_both_stores!(World =>
@@ -35,6 +36,7 @@ on_both_stores!(World =>
     exports_without_unreadable_users_say_so,
     jobs_that_crash_their_workers_fail,
     exports_are_listed_newest_first_in_pages,
+    files_that_are_being_written_may_have_an_erased_user,
 );
 
 impl World {
@@ -203,6 +205,21 @@ async fn many_parts_are_counted_once(world: World) {
     assert_eq!((progress.users_done, progress.files_done), (PARTS * 5, PARTS));
     assert_eq!(progress.bytes_done, PARTS * 100);
     assert_eq!(world.take(kinds::EXPORT_FINISH, &job, LEASE).await.len(), 1);
+}
+
+async fn files_that_are_being_written_may_have_an_erased_user(world: World) {
+    let job = world.queued().await;
+    world.run(&job, 5, &[position(SLICES[0], 9)]).await;
+    let user = position(SLICES[0], 5).service_id;
+    let downloads = async || {
+        let mut tx = world.app.store.snapshot().await.unwrap();
+        held::downloads_with(&mut tx, world.workspace, &[user], 0).await.unwrap()
+    };
+    assert_eq!(downloads().await, []);
+    let _claims = world.take(kinds::EXPORT_PART, &job, LEASE).await;
+    let named = downloads().await;
+    assert_eq!(named.len(), 1);
+    assert_eq!((&named[0].object_prefix, named[0].expires_at), (&job.object_prefix, None));
 }
 
 async fn a_part_counts_once_and_for_its_last_claim(world: World) {

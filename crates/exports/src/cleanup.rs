@@ -89,7 +89,8 @@ pub async fn clean(app: &App, claim: &Claim, stop: &CancellationToken) -> Result
     let Some((job, progress)) = loaded else { return finish(app, claim).await };
     telemetry::note_request(&job);
     let export = ClaimedExport { app, claim, job: &job, progress: &progress, stop };
-    let deleted = delete_leftovers(&export, now).await;
+    let deleted = stop.run_until_cancelled(delete_leftovers(&export, now)).await;
+    let deleted = deleted.unwrap_or(Err(ExportError::Stopped));
     fail_point!("cleanup::removed");
     if let Err(error) = &deleted {
         metrics::counter!("longshore_export_cleanup_failures_total").increment(1);

@@ -6,12 +6,14 @@ use uuid::Uuid;
 use super::rows;
 use kit::clock::{format_seconds, serialize_optional_time};
 use people::users::{merged_rows, service_id};
+use runtime::kinds;
 use store::{StoreError, Tx, on};
 
 /// A user can be created before a plan by the clock of another machine.
 const CLOCK_DIFFERENCE: i64 = 10 * 60 * 1_000;
 
-/// A download with files that may have a user: written parts of the user's range.
+/// A download with files that may have a user: parts of the user's range that are written, or
+/// begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HeldDownload {
     pub object_prefix: String,
@@ -52,10 +54,14 @@ pub async fn downloads_with(
              WHERE workspace_id = $1 AND storage_id IS NULL AND state NOT IN ('failed', 'cancelled')
                AND (finished_at IS NULL OR expires_at > $2)
                AND EXISTS (SELECT 1 FROM export_parts
-                   WHERE job_id = export_jobs.id AND done AND users > 0
-                     AND (from_slice, from_id) < ($3, $4) AND (to_slice, to_id) >= ($3, $4))",
+                   WHERE job_id = export_jobs.id
+                     AND (from_slice, from_id) < ($3, $4) AND (to_slice, to_id) >= ($3, $4)
+                     AND CASE WHEN done THEN users > 0
+                         ELSE EXISTS (SELECT 1 FROM claims WHERE kind = $5 AND job = job_id
+                                      AND item = part AND owner IS NOT NULL) END)",
         )
-        .bind(workspace).bind(now).bind(slice).bind(id).fetch_all(c).await?);
+        .bind(workspace).bind(now).bind(slice).bind(id).bind(kinds::EXPORT_PART.name())
+        .fetch_all(c).await?);
         for job in jobs {
             let Some((job, progress)) = rows::load(tx, job).await? else { continue };
             let may_have = progress.plan.is_none_or(|plan| {

@@ -254,23 +254,23 @@ impl Azure {
     }
 
     pub(super) async fn list(&self, prefix: &str) -> Result<Vec<Entry>, ObjectError> {
-        bounds::in_time(self, self.list_pages(prefix)).await
+        bounds::in_time(self, "a list", self.list_pages(prefix)).await
     }
 
     async fn list_pages(&self, prefix: &str) -> Result<Vec<Entry>, ObjectError> {
         let page_size = NonZeroU32::new(self.sizes.page.into()).unwrap_or(NonZeroU32::MIN);
-        let mut pages = self
-            .container
-            .list_blobs()
-            .prefix(self.full(prefix))
-            .max_results(page_size)
-            .into_stream();
+        let full = self.full(prefix);
+        let mut pages =
+            self.container.list_blobs().prefix(full.clone()).max_results(page_size).into_stream();
         let (mut entries, mut bounds) = (Vec::new(), Pages::default());
         while let Some(page) = self.page("list", prefix, pages.next()).await? {
             for blob in page.blobs.blobs() {
                 bounds.count_entry(&blob.name);
-                let key = without(&self.prefix, &blob.name);
-                entries.push(Entry { key, size: blob.properties.content_length });
+                // Whatever the server lists: a deletion goes only below the prefix.
+                if blob.name.starts_with(&full) {
+                    let key = without(&self.prefix, &blob.name);
+                    entries.push(Entry { key, size: blob.properties.content_length });
+                }
             }
             bounds.end_page(self, page.next_marker.as_ref().map(|marker| marker.as_str()))?;
         }
@@ -288,11 +288,11 @@ impl Azure {
     /// within a week.
     pub(super) async fn delete_prefix(&self, prefix: &str) -> Result<u64, ObjectError> {
         let entries = self.list(prefix).await?;
-        delete_each(entries, |key| {
+        let deletions = delete_each(entries, |key| {
             let azure = self.clone();
             async move { azure.delete(&key).await }
-        })
-        .await
+        });
+        bounds::in_time(self, "deletions", deletions).await
     }
 
     pub(super) async fn signed_get(
@@ -426,7 +426,8 @@ impl Azure {
             _ if is_transient(status) => unavailable(format!("{action} failed in Azure ({status} {code})"
             )),
             _ => match status {
-                404 => ObjectError::NotFound(path.to_owned()),
+                // A proxy's, or that of a wrong endpoint: what is written or listed need not exist.
+                404 if !matches!(action, "write" | "list") => ObjectError::NotFound(path.to_owned()),
                 // The source changed after its head was read.
                 412 if action == "copy" => ObjectError::NotFound(path.to_owned()),
                 401 | 403 => refused(format!(

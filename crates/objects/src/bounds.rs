@@ -20,8 +20,8 @@ const MAX_PAGES: u32 = 10_000;
 const MAX_LIST_BYTES: usize = 128 << 20;
 const ENTRY_BYTES: usize = 48;
 
-/// Time limit of all pages of a list.
-const MAX_LIST_TIME: Duration = Duration::from_secs(10 * 60);
+/// Time limit of all pages of a list, and of the deletion of all that it has.
+const MAX_TIME: Duration = Duration::from_secs(10 * 60);
 
 /// Why a response is rejected.
 pub(super) const TOO_LONG: &str = "the response is too long for an object storage: check that the \
@@ -75,15 +75,16 @@ impl Pages {
     }
 }
 
-/// Runs a list to its end, within the time of all its pages.
+/// Runs `work` to its end, within the time of all its requests. `what` names it in the error.
 pub(super) async fn in_time<T>(
     location: &impl Display,
-    list: impl Future<Output = Result<T, ObjectError>>,
+    what: &str,
+    work: impl Future<Output = Result<T, ObjectError>>,
 ) -> Result<T, ObjectError> {
-    tokio::time::timeout(MAX_LIST_TIME, list).await.unwrap_or_else(|_| {
-        let minutes = MAX_LIST_TIME.as_secs() / 60;
+    tokio::time::timeout(MAX_TIME, work).await.unwrap_or_else(|_| {
+        let minutes = MAX_TIME.as_secs() / 60;
         Err(ObjectError::Unavailable(
-            format!("{location}: a list did not end within {minutes} minutes").into(),
+            format!("{location}: {what} did not end within {minutes} minutes").into(),
         ))
     })
 }

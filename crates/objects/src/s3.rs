@@ -342,18 +342,18 @@ impl S3 {
     }
 
     pub(super) async fn list(&self, prefix: &str) -> Result<Vec<Entry>, ObjectError> {
-        bounds::in_time(self, self.list_pages(prefix)).await
+        bounds::in_time(self, "a list", self.list_pages(prefix)).await
     }
 
     async fn list_pages(&self, prefix: &str) -> Result<Vec<Entry>, ObjectError> {
         let (mut entries, mut pages) = (Vec::new(), Pages::default());
-        let mut next = None;
+        let (full, mut next) = (self.full(prefix), None);
         loop {
             let request = self
                 .client
                 .list_objects_v2()
                 .bucket(&self.bucket)
-                .prefix(self.full(prefix))
+                .prefix(&full)
                 .max_keys(self.sizes.page.into())
                 .set_continuation_token(next);
             let page = self.call("ListBucket", prefix, request.send()).await?;
@@ -366,7 +366,10 @@ impl S3 {
                     ));
                 };
                 pages.count_entry(key);
-                entries.push(Entry { key: without(&self.prefix, key), size });
+                // Whatever the server lists: a deletion goes only below the prefix.
+                if key.starts_with(&full) {
+                    entries.push(Entry { key: without(&self.prefix, key), size });
+                }
             }
             next = page.next_continuation_token;
             pages.end_page(self, next.as_deref())?;
@@ -386,11 +389,11 @@ impl S3 {
 
     pub(super) async fn delete_prefix(&self, prefix: &str) -> Result<u64, ObjectError> {
         let entries = self.list(prefix).await?;
-        let count = delete_each(entries, |key| {
+        let deletions = delete_each(entries, |key| {
             let s3 = self.clone();
             async move { s3.delete(&key).await }
-        })
-        .await?;
+        });
+        let count = bounds::in_time(self, "deletions", deletions).await?;
         match self.abort_below(prefix).await {
             // Not every key may list uploads, and not every store supports it; the objects are
             // deleted.
@@ -405,25 +408,27 @@ impl S3 {
     /// Aborts unfinished uploads whose key begins with `prefix`. MinIO does not list them by
     /// prefix.
     pub(super) async fn abort_below(&self, prefix: &str) -> Result<(), ObjectError> {
-        bounds::in_time(self, self.abort_pages(prefix)).await
+        bounds::in_time(self, "a list of uploads", self.abort_pages(prefix)).await
     }
 
     async fn abort_pages(&self, prefix: &str) -> Result<(), ObjectError> {
         let (mut key_marker, mut id_marker) = (None, None);
-        let mut pages = Pages::default();
+        let (full, mut pages) = (self.full(prefix), Pages::default());
         loop {
             let request = self
                 .client
                 .list_multipart_uploads()
                 .bucket(&self.bucket)
-                .prefix(self.full(prefix))
+                .prefix(&full)
                 .max_uploads(self.sizes.page.into())
                 .set_key_marker(key_marker)
                 .set_upload_id_marker(id_marker);
             let page = self.call("ListBucketMultipartUploads", prefix, request.send()).await?;
             for upload in page.uploads() {
                 let (Some(key), Some(id)) = (upload.key(), upload.upload_id()) else { continue };
-                self.abort(key, id).await?;
+                if key.starts_with(&full) {
+                    self.abort(key, id).await?;
+                }
             }
             if !page.is_truncated.unwrap_or_default() {
                 return Ok(());

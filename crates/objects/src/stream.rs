@@ -102,7 +102,8 @@ pub(super) async fn collect(body: ByteStream, size: u64) -> Result<Bytes, Object
     Ok(parts.into_iter().next().map(|(_, bytes)| bytes).unwrap_or_default())
 }
 
-/// Deletes every entry by its key; returns their number.
+/// Deletes every entry by its key; returns their number. A request begins when another has ended:
+/// there may be very many.
 pub(super) async fn delete_each<D>(
     entries: Vec<Entry>,
     delete: impl Fn(String) -> D,
@@ -111,7 +112,7 @@ where
     D: Future<Output = Result<(), ObjectError>> + Send + 'static,
 {
     let count = entries.len() as u64;
-    let deletes: Vec<_> = entries.into_iter().map(|entry| delete(entry.key).boxed()).collect();
+    let deletes = entries.into_iter().map(|entry| delete(entry.key).boxed());
     futures::stream::iter(deletes).buffered(DELETES_IN_FLIGHT).try_collect::<()>().await?;
     Ok(count)
 }

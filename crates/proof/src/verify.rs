@@ -285,20 +285,18 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Objects of the export, in its folder or as its archive, that the manifest does not list: a reader
-/// would take them for data.
+/// Objects that begin with the export's object_prefix, in its folder or next to it, and that are
+/// neither its proof nor in the manifest: a reader would take them for data.
 async fn added_objects(
     source: &Source,
     manifest: &Manifest,
 ) -> Result<Vec<Difference>, SourceError> {
     let listed: BTreeSet<&str> =
         manifest.files.iter().filter_map(|file| file.key.as_deref()).collect();
-    let mut found = source.list(&manifest.object_prefix).await?;
-    let archive = manifest.sibling(ARCHIVE_SUFFIX);
-    if source.exists(&archive).await? {
-        found.push(archive);
-    }
-    let added = found.into_iter().filter(|key| !listed.contains(key.as_str()));
+    let proof = [MANIFEST_SUFFIX, SIGNATURE_SUFFIX, CHECKSUMS_SUFFIX];
+    let proof = proof.map(|suffix| manifest.sibling(suffix));
+    let found = source.list(&manifest.object_prefix).await?.into_iter();
+    let added = found.filter(|key| !listed.contains(key.as_str()) && !proof.contains(key));
     let added = added.take(MAX_DIFFERENCES);
     Ok(added.map(|key| Difference::new(key, DifferenceKind::Added, "")).collect())
 }

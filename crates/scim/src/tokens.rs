@@ -116,8 +116,9 @@ pub enum TokenError {
          file, apply with --prune: a revoked secret is never accepted again"
     )]
     Taken(String),
-    #[error("unknown or revoked token {0}")]
-    Unknown(String),
+    /// Without the text: it may be the secret of a token.
+    #[error("no token has this name or id, or it is revoked: see `longshore scim-token list`")]
+    Unknown,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -127,7 +128,7 @@ impl Retry for TokenError {
         match self {
             Self::Invalid(error) => error.can_retry(),
             Self::Store(error) => error.can_retry(),
-            Self::Taken(_) | Self::Unknown(_) => false,
+            Self::Taken(_) | Self::Unknown => false,
         }
     }
 }
@@ -169,12 +170,12 @@ pub async fn revoke(tx: &mut Tx, clock: &Clock, name_or_id: &str) -> Result<Toke
     // The name of another token may be this id.
     let with_id = tokens.iter().position(|token| Some(token.id) == id);
     let found = with_id.or_else(|| tokens.iter().position(|token| token.name == name_or_id));
-    let found = found.ok_or_else(|| TokenError::Unknown(name_or_id.to_owned()))?;
+    let found = found.ok_or(TokenError::Unknown)?;
     let token = tokens.swap_remove(found);
     // Another process may have revoked it since the list was read.
     if revoke_by_id(tx, token.id, clock.now_ms()).await? {
         Ok(token)
     } else {
-        Err(TokenError::Unknown(name_or_id.to_owned()))
+        Err(TokenError::Unknown)
     }
 }

@@ -131,13 +131,23 @@ const ANY: &[Tampering] = &[
     }),
 ];
 
+/// What lies next to the folder or the archive, and begins with the same name.
+const NEXT_TO_IT: &[Tampering] = &[
+    ("a compressed file is next to it", |copies| add_next(copies, ".gz")),
+    ("an archive of another kind is next to it", |copies| add_next(copies, ".tar")),
+    ("an archive with a capital suffix is next to it", |copies| add_next(copies, ".ZIP")),
+    ("an archive with more of the name is next to it", |copies| add_next(copies, "-more.zip")),
+    ("a folder is next to it", |copies| {
+        fs::create_dir(copies.proof(".d")).expect("a folder");
+        add_next(copies, ".d/file");
+    }),
+];
+
 /// What needs a folder with files.
 const IN_OWN_STORAGE: &[Tampering] = &[
     ("a file is added", |copies| add(copies, "more.zip")),
     ("a hidden file is added", |copies| add(copies, ".more.zip")),
-    ("an archive is added", |copies| {
-        fs::copy(&copies.files()[0], copies.proof(".zip")).expect("a copy");
-    }),
+    ("an archive is added", |copies| add_next(copies, ".zip")),
     ("two files are swapped", |copies| {
         let files = copies.files();
         let [first, second] = [&files[0], &files[1]].map(|file| fs::read(file).expect("a file"));
@@ -158,6 +168,10 @@ const IN_OWN_STORAGE: &[Tampering] = &[
 fn add(copies: &Copies, name: &str) {
     let added = copies.path(&copies.prefix).join(name);
     fs::copy(&copies.files()[0], added).expect("a copy");
+}
+
+fn add_next(copies: &Copies, suffix: &str) {
+    fs::copy(&copies.files()[0], copies.proof(suffix)).expect("a copy");
 }
 
 fn replace_by_link(copies: &Copies, target: &Path) {
@@ -222,7 +236,8 @@ async fn tampering_with_files_in_own_storage_is_found() {
         fs::write(path, storage.get(&key).await).expect("it is written");
     }
     let signers = allowed_signers(&fleet).await;
-    all_tampering_is_found(&directory, &exports, &signers, &[ANY, IN_OWN_STORAGE]).await;
+    all_tampering_is_found(&directory, &exports, &signers, &[ANY, NEXT_TO_IT, IN_OWN_STORAGE])
+        .await;
     fleet.close().await;
 }
 
@@ -235,7 +250,29 @@ async fn tampering_with_an_archive_is_found() {
     }
     let signers = allowed_signers(&fleet).await;
     let directory = fleet.directory().join("downloaded");
-    all_tampering_is_found(&directory, &exports, &signers, &[ANY]).await;
+    all_tampering_is_found(&directory, &exports, &signers, &[ANY, NEXT_TO_IT]).await;
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_of_nobody_is_proven() {
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let storage = TestStorage::s3().await;
+    let api = fleet.apply(&[WorkspaceFile::new("acme").with_storage(&storage)]).await.remove(0);
+    let prefix = exported(&api).await.prefix;
+    let directory = fleet.directory().join("copied");
+    fs::create_dir(&directory).expect("a folder");
+    for key in storage.list().await {
+        if let Some(start) = key.find(&prefix) {
+            fs::write(directory.join(&key[start..]), storage.get(&key).await).expect("written");
+        }
+    }
+    let signers = allowed_signers(&fleet).await;
+    let copies = Copies { directory, prefix, other: String::new() };
+    let (is_valid, printed) = copies.book(&signers);
+    assert!(is_valid, "{printed}");
+    let keys = ["--allowed-signers", text(&signers)];
+    assert_eq!(verified(&[text(&copies.directory), keys[0], keys[1]]).await, valid());
     fleet.close().await;
 }
 

@@ -42,6 +42,8 @@ enum Endless {
     Pages,
     /// The pages of a list: each refers to itself.
     SamePage,
+    /// Nothing: the list of a folder has objects of elsewhere.
+    Elsewhere,
 }
 
 struct Hostile {
@@ -135,6 +137,7 @@ async fn respond(State(state): State<ServerState>, request: Request) -> Response
             page(is_s3, &number.to_string(), 1_000)
         }
         (&Method::GET, Endless::SamePage) if is_list => page(is_s3, "same", 1),
+        (&Method::GET, Endless::Elsewhere) if is_list => page(is_s3, "", 3),
         (&Method::GET, Endless::Nothing) => state.written.lock().clone().into_response(),
         (&Method::GET, _) => forever(state.written.lock().clone()).into_response(),
         (&Method::HEAD, _) => {
@@ -150,9 +153,13 @@ fn page(is_s3: bool, token: &str, entries: usize) -> Response {
     let name = "n".repeat(1_000);
     let body = if is_s3 {
         let entry = format!("<Contents><Key>{name}</Key><Size>1</Size></Contents>");
+        let next = match token {
+            "" => String::new(),
+            _ => format!("<NextContinuationToken>{token}</NextContinuationToken>"),
+        };
         format!(
-            "<ListBucketResult><IsTruncated>true</IsTruncated>\
-             <NextContinuationToken>{token}</NextContinuationToken>{}</ListBucketResult>",
+            "<ListBucketResult><IsTruncated>{}</IsTruncated>{next}{}</ListBucketResult>",
+            !token.is_empty(),
             entry.repeat(entries)
         )
     } else {
@@ -232,5 +239,8 @@ async fn endless_responses_and_lists_are_rejected() {
             assert!(matches!(error, ObjectError::Refused(_)), "{objects} {endless:?}: {error:?}");
             assert!(error.to_string().contains(expected), "{objects} {endless:?}: {error}");
         }
+        hostile.sends(Endless::Elsewhere);
+        assert_eq!(objects.list("a/").await.unwrap(), [], "{objects}");
+        assert_eq!(objects.delete_prefix("a/").await.unwrap(), 0, "{objects}");
     }
 }

@@ -266,8 +266,9 @@ pub enum KeyError {
          secret (create one with: openssl rand -base64 32), or remove it from the file"
     )]
     Revoked(String),
-    #[error("unknown or revoked key {0}")]
-    Unknown(String),
+    /// Without the text: it may be the secret of a key.
+    #[error("no key has this name or id, or it is revoked: see `longshore key list`")]
+    Unknown,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -399,18 +400,17 @@ pub async fn revoke(
     name_or_id: &str,
     actor: &str,
 ) -> Result<KeyInfo, KeyError> {
-    let unknown = || KeyError::Unknown(name_or_id.to_owned());
     let id = Uuid::parse_str(name_or_id).ok();
     let mut keys = list(tx, Some(workspace)).await?;
     keys.retain(|key| key.revoked_at.is_none());
     // The name of another key may be this id.
     let with_id = keys.iter().position(|key| Some(key.id) == id);
     let found = with_id.or_else(|| keys.iter().position(|key| key.name == name_or_id));
-    let key = keys.swap_remove(found.ok_or_else(unknown)?);
+    let key = keys.swap_remove(found.ok_or(KeyError::Unknown)?);
     if key_rows::revoke(tx, key.id, clock.now_ms(), actor).await? {
         Ok(key)
     } else {
-        Err(unknown())
+        Err(KeyError::Unknown)
     }
 }
 

@@ -87,19 +87,6 @@ impl Source {
         Ok(names.iter().filter_map(prefix).collect())
     }
 
-    /// Whether an object exists, or anything else with this name.
-    pub(super) async fn exists(&self, name: &str) -> Result<bool, SourceError> {
-        match self {
-            Self::Url { .. } => Ok(false),
-            Self::Directory(directory) => {
-                let found =
-                    missing_as_none(tokio::fs::symlink_metadata(directory.join(name)).await);
-                Ok(found.map_err(|error| at(name, error))?.is_some())
-            }
-            Self::Objects(objects) => Ok(open_object(objects, name).await?.is_some()),
-        }
-    }
-
     /// The content of a small object; none if it does not exist.
     pub async fn read(&self, name: &str, max: u64) -> Result<Option<Vec<u8>>, SourceError> {
         let mut chunks = match self {
@@ -159,29 +146,33 @@ impl Source {
         open_file(directory, name).ok()?.map(|(_, size)| size)
     }
 
-    /// All objects in a folder. A gateway has none.
-    pub(super) async fn list(&self, folder: &str) -> Result<Vec<String>, SourceError> {
-        let names = match self {
+    /// All that has a name of an export: the objects in its folder, and what is next to the folder.
+    /// A gateway has none.
+    pub(super) async fn list(&self, object_prefix: &str) -> Result<Vec<String>, SourceError> {
+        let directory = match self {
             Self::Url { .. } => return Ok(Vec::new()),
             Self::Objects(objects) => {
-                let entries = objects.list(&format!("{folder}/")).await;
-                let entries = entries.map_err(SourceError::Objects)?;
+                let entries = objects.list(object_prefix).await.map_err(SourceError::Objects)?;
                 // Some tools create an empty object for a folder.
                 let is_folder = |entry: &Entry| entry.key.ends_with('/') && entry.size == 0;
                 let files = entries.into_iter().filter(|entry| !is_folder(entry));
                 return Ok(files.map(|entry| entry.key).collect());
             }
-            Self::Directory(directory) => {
-                let directory = directory.join(folder);
-                match missing_as_none(tokio::fs::symlink_metadata(&directory).await) {
-                    Ok(Some(metadata)) if metadata.is_dir() => names_in(&directory).await?,
-                    Ok(None) => return Ok(Vec::new()),
-                    Ok(Some(_)) => return Err(SourceError::NotAFile(folder.to_owned())),
-                    Err(error) => return Err(at(folder, error)),
-                }
-            }
+            Self::Directory(directory) => directory,
         };
-        Ok(names.into_iter().map(|name| format!("{folder}/{name}")).collect())
+        let mut names = names_in(directory).await?;
+        names.retain(|name| name.starts_with(object_prefix) && name != object_prefix);
+        let folder = directory.join(object_prefix);
+        match missing_as_none(tokio::fs::symlink_metadata(&folder).await) {
+            Ok(Some(metadata)) if metadata.is_dir() => {
+                let files = names_in(&folder).await?.into_iter();
+                names.extend(files.map(|name| format!("{object_prefix}/{name}")));
+                Ok(names)
+            }
+            Ok(None) => Ok(names),
+            Ok(Some(_)) => Err(SourceError::NotAFile(object_prefix.to_owned())),
+            Err(error) => Err(at(object_prefix, error)),
+        }
     }
 }
 
