@@ -17,6 +17,7 @@ mod recovery;
 mod restore;
 mod soak;
 mod stage;
+mod steps;
 mod taken;
 mod upgrade;
 

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use longshore::kinds;
+use secrecy::ExposeSecret as _;
 use store::Store;
 use store::claims::{self, Claim, ClaimError, Job, Kind, Skipped};
 use uuid::Uuid;
 
-use crate::support::stores::{TestStore, on_both_stores};
+use crate::support::eventually;
+use crate::support::stores::{STEPPED_CLOCK, TestStore, execute, on_both_stores};
 
 on_both_stores!(
     concurrent_workers_claim_each_row_once,
@@ -133,6 +135,46 @@ async fn postponed_claims_are_given_again(test: TestStore) {
     tx.commit().await.unwrap();
     let again = take(store, 1, LEASE).await.remove(0);
     finish(store, &again).await.unwrap();
+}
+
+/// Leases end by the database's clock. Once it has been set forward, a worker takes over nothing
+/// for a lease, in which those that are well renew theirs.
+#[tokio::test]
+async fn nothing_is_taken_over_while_the_databases_clock_is_not_trusted() {
+    const BRIEF: Duration = Duration::from_secs(2);
+    let test = TestStore::postgres().await;
+    let url = test.config.database.url.as_ref().unwrap().expose_secret();
+    for sql in STEPPED_CLOCK {
+        execute(url, sql).await;
+    }
+    let [healthy, other] = [(); 2].map(|()| longshore::app::connect(&test.config));
+    let (healthy, other) = (healthy.await.unwrap(), other.await.unwrap());
+    offer(&healthy, Uuid::new_v4(), 1).await;
+    let claim = take(&healthy, 1, BRIEF).await.remove(0);
+    assert!(!claim.is_taken_over && take(&other, 1, BRIEF).await.is_empty());
+    let mut steps = healthy.database_clock().steps();
+
+    execute(url, "UPDATE stepped.clock SET ahead = '1 hour'").await;
+    assert!(take(&other, 1, BRIEF).await.is_empty(), "the row looks expired");
+    // Rows that nobody holds are not concerned.
+    offer(&other, Uuid::new_v4(), 1).await;
+    assert!(!take(&other, 1, BRIEF).await.remove(0).is_taken_over);
+    assert!(take(&healthy, 1, BRIEF).await.is_empty());
+    assert!(steps.has_changed().unwrap(), "so it renews its leases at once");
+    steps.mark_unchanged();
+    claims::check_held(&healthy, &claim, claim.asked_at).await.unwrap();
+    claims::renew(&healthy, &claim, BRIEF).await.unwrap();
+
+    // Later it expires as always.
+    eventually("the row is taken over", async || {
+        let taken = take(&other, 4, BRIEF).await;
+        let same = taken.iter().find(|taken| taken.job == claim.job);
+        same.is_some_and(|taken| taken.is_taken_over)
+    })
+    .await;
+    let lost = claims::check_held(&healthy, &claim, claim.asked_at).await;
+    assert!(matches!(lost, Err(ClaimError::Lost)), "{lost:?}");
+    assert!(!steps.has_changed().unwrap());
 }
 
 async fn claims_do_not_outlive_their_row(test: TestStore) {

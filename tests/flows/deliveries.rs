@@ -438,9 +438,11 @@ async fn late_workers_are_ignored_and_stopped_ones_release_claims(store: TestSto
     let [next] = take(app).await.try_into().unwrap();
     assert!(next.attempt > claim.attempt);
 
-    // The first one comes too late, whatever it has done.
+    // The first one comes too late.
+    tokio::time::sleep(claims::GUARD_AGE).await;
     let late = deliveries::run(app, &app.messages, &claim, &CancellationToken::new()).await;
     assert!(matches!(late, Err(DeliveryError::Claim(ClaimError::Lost))), "{late:?}");
+    assert!(receiver.received().is_empty(), "it asks before it sends");
     assert_eq!(find(app, id).await.state, State::Pending);
     deliveries::run(app, &app.messages, &next, &CancellationToken::new()).await.unwrap();
     assert_eq!(find(app, id).await.state, State::Delivered);

@@ -1,6 +1,6 @@
 //! Checks that the crates depend on each other as the table of `src/lib.rs` and the drawing of the book
-//! show, that none is too large, and that each module of `server` uses only modules above it in the
-//! table there.
+//! show, that none is too large, that each module of `server` uses only modules above it in the
+//! table there, and that what is valid for some time is measured with the right clock.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -75,6 +75,37 @@ fn a_module_uses_only_those_above_it_in_the_table() {
         "imports of modules further down in the table:\n{}",
         upward.join("\n")
     );
+}
+
+/// Where leases, guards and caches are: what they allow must end while the machine is suspended.
+const LEASES: [&str; 9] = [
+    "crates/store/src",
+    "crates/runtime/src",
+    "crates/messages/src",
+    "crates/deliveries/src",
+    "crates/sending/src",
+    "crates/gateway/src/idempotency.rs",
+    "crates/gateway/src/idempotency",
+    "crates/exports/src/part.rs",
+    "crates/tracking/src/apply/campaign_rules.rs",
+];
+
+#[test]
+fn leases_and_caches_use_the_clock_that_counts_suspension() {
+    let mut wrong = Vec::new();
+    for path in LEASES {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let mut found = Vec::new();
+        if path.is_dir() {
+            files(&path, &mut found);
+        } else {
+            found.push(path);
+        }
+        assert!(!found.is_empty());
+        let uses_instant = |file: &PathBuf| code(file).contains("Instant::now");
+        wrong.extend(found.into_iter().filter(uses_instant));
+    }
+    assert!(wrong.is_empty(), "use kit::moment::Moment instead of Instant: {wrong:#?}");
 }
 
 /// The crates of the project that a crate depends on.

@@ -1,7 +1,7 @@
 //! Attempts at a delivery, whose outcomes are stored.
 
 use std::panic::AssertUnwindSafe;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use tokio_util::sync::CancellationToken;
@@ -12,6 +12,7 @@ use super::send::{self, EmailSender, Unsent};
 use super::{Delivery, DeliveryError, State, offer_next};
 use gateway::app::App;
 use kit::clock::millis;
+use kit::moment::Moment;
 use kit::retry::backoff;
 use kit::{fail_point, panics};
 use runtime::app::queue::held_by;
@@ -59,9 +60,9 @@ async fn attempt(
     stop: &CancellationToken,
     delivery: &Delivery,
 ) -> Result<(), DeliveryError> {
-    let started = Instant::now();
+    let started = Moment::now();
     // A panic is a failed attempt like any other.
-    let sending = send::send_until_stopped(app, emails, delivery, stop);
+    let sending = send::send_until_stopped(app, emails, claim, delivery, stop);
     let sent = AssertUnwindSafe(sending).catch_unwind().await;
     let result = sent.unwrap_or_else(|panic| {
         let text = format!("the attempt panicked: {}", panics::text(&*panic));

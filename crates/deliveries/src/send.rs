@@ -18,6 +18,7 @@ use gateway::workspaces::settings::{self, Settings, SignedAddress, SigningSecret
 use kit::retry::Retry as _;
 use runtime::outbound::{Failure, check_stored_address, signature};
 use store::StoreError;
+use store::claims::{self, Claim, ClaimError};
 
 /// Sends the emails of deliveries: the layer that knows the relays implements it.
 pub trait EmailSender: Sync {
@@ -60,19 +61,20 @@ impl From<Failure> for Unsent {
 }
 
 /// Makes one attempt. Returns none if the worker stops before the response. An error: only a newer
-/// version can send it.
+/// version can send it, or another worker has its claim.
 pub(super) async fn send_until_stopped(
     app: &App,
     emails: &impl EmailSender,
+    claim: &Claim,
     delivery: &Delivery,
     stop: &CancellationToken,
-) -> Result<Option<Result<u16, Unsent>>, StoreError> {
+) -> Result<Option<Result<u16, Unsent>>, ClaimError> {
     if stop.is_cancelled() {
         return Ok(None);
     }
     let (settings, target) = match read(app, delivery).await {
         Ok(read) => read,
-        Err(error) if error.needs_newer_version() => return Err(error),
+        Err(error) if error.needs_newer_version() => return Err(error.into()),
         Err(error) => {
             let text = format!("cannot read the workspace's settings: {error}");
             return Ok(Some(Err(Failure::no_response(text).into())));
@@ -82,6 +84,7 @@ pub(super) async fn send_until_stopped(
         Ok(target) => target,
         Err(path) => return Ok(Some(Err(Unsent::Undeclared(path)))),
     };
+    claims::check_held(&app.store, claim, claim.asked_at).await?;
     let sent = async {
         match delivery.kind.as_str() {
             EMAIL_NOTIFICATION => send_email(emails, delivery, &settings).await,

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +22,7 @@ use gateway::app::App;
 use gateway::workspaces;
 use kit::clock;
 use kit::fail_point;
+use kit::moment::Moment;
 use objects::{Head, ObjectError, Objects, Put, PutOptions, probe};
 use proof::fields::FieldSet;
 use store::StoreError;
@@ -154,7 +154,7 @@ impl Task {
             sha256,
             broken: Vec::new(),
         };
-        let began = Instant::now();
+        let began = Moment::now();
         let result = match LargeFile::from_packed(&mut file, spill) {
             Some(file) => self.upload_large(objects, &file, result, stop).await?,
             None => self.upload(objects, Bytes::from(file.bytes), result).await?,

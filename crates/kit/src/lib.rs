@@ -11,6 +11,7 @@
 //! | [`faults`] | places where a test can end or stop the process |
 //! | [`json`] | JSON as text: compact, bounded, without duplicate fields |
 //! | [`log_limit`] | limits log lines that an outage would repeat |
+//! | [`moment`] | a clock that counts the time in which the machine is suspended |
 //! | [`money`] | amounts as millionths, and currencies |
 //! | [`names`] | enums whose values have names |
 //! | [`openapi30`] | OpenAPI 3.1 as 3.0, for code generators |
@@ -39,6 +40,7 @@ pub mod html;
 pub mod json;
 pub mod lists;
 pub mod log_limit;
+pub mod moment;
 pub mod money;
 pub mod names;
 pub mod openapi30;

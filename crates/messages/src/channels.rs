@@ -16,14 +16,13 @@ mod http;
 pub mod providers;
 pub mod webhook;
 
-use std::time::Instant;
-
 pub use email::{RelayPermit, check_mailbox, check_mailboxes};
 
 use super::{Outcome, Outgoing};
 use crate::app::App;
 use gateway::workspaces::Channel;
 use gateway::workspaces::settings::Settings;
+use kit::moment::Moment;
 use runtime::app::queue::held_by;
 use runtime::fairness::Holder;
 
@@ -55,7 +54,7 @@ pub async fn reserve(
     channel: Channel,
 ) -> Result<Option<RelayPermit>, Outcome> {
     let (Channel::Email, Some(email)) = (channel, &settings.email) else { return Ok(None) };
-    let began = Instant::now();
+    let began = Moment::now();
     let reserving = app.relays.reserve(&email.smtp, false, &app.config);
     let reserved = held_by(Holder::Workspace(workspace), reserving).await;
     reserved.map(Some).inspect_err(|outcome| {
@@ -93,7 +92,7 @@ pub async fn send_reserved(
     message: Outgoing<'_>,
     permit: Option<&RelayPermit>,
 ) -> Outcome {
-    let (channel, began) = (message.id.channel, Instant::now());
+    let (channel, began) = (message.id.channel, Moment::now());
     let sending = async {
         match channel {
             Channel::Email => email::send(app, &message, permit).await,
@@ -115,7 +114,7 @@ pub async fn send_reserved(
 }
 
 /// Counts an attempt in the metrics.
-fn count(channel: Channel, began: Instant, outcome: &Outcome) {
+fn count(channel: Channel, began: Moment, outcome: &Outcome) {
     let channel = channel.name();
     metrics::histogram!("longshore_message_attempt_seconds", "channel" => channel)
         .record(began.elapsed());

@@ -12,7 +12,7 @@ pub(crate) mod catalog;
 pub(crate) mod content;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use parking_lot::Mutex;
@@ -20,6 +20,7 @@ use template::{Answer, Request, Stop};
 
 use crate::app::App;
 use gateway::workspaces::settings::Settings;
+use kit::moment::Moment;
 
 /// Maximum number of requests in all templates of a user's message.
 pub const MAX_REQUESTS: usize = 10;
@@ -75,7 +76,7 @@ impl RenderTime {
         if self.0.lock().is_zero() {
             return Err(Stop::Failed("rendering takes too much time".to_owned()));
         }
-        let began = Instant::now();
+        let began = Moment::now();
         let rendered = render();
         let mut remaining = self.0.lock();
         *remaining = remaining.saturating_sub(began.elapsed());

@@ -5,11 +5,13 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
+
+use kit::moment::Moment;
 
 /// Approximate maximum size of all cached values, in bytes.
 const MAX_BYTES: usize = 32 << 20;
@@ -31,7 +33,7 @@ struct Entries<K, V> {
 
 struct Entry<V> {
     value: Arc<OnceCell<V>>,
-    expires_at: Instant,
+    expires_at: Moment,
     bytes: usize,
 }
 
@@ -45,7 +47,7 @@ impl<K: Key, V: Clone> Cache<K, V> {
     /// Returns the cached value of a key, or reads it with `read`, which also returns the value's
     /// size in bytes. Without a size it is not cached: only callers that already wait get it.
     pub async fn get(&self, key: K, age: Duration, read: BoxFuture<'_, (V, Option<usize>)>) -> V {
-        let (value, now) = (self.value(&key, age), Instant::now());
+        let (value, now) = (self.value(&key, age), Moment::now());
         let mut read_bytes = None;
         let read = async {
             let (value, bytes) = read.await;
@@ -65,7 +67,7 @@ impl<K: Key, V: Clone> Cache<K, V> {
     }
 
     fn value(&self, key: &K, age: Duration) -> Arc<OnceCell<V>> {
-        let (mut entries, now) = (self.0.lock(), Instant::now());
+        let (mut entries, now) = (self.0.lock(), Moment::now());
         if let Some(entry) = entries.by_key.get(key).filter(|entry| entry.expires_at > now) {
             return entry.value.clone();
         }
@@ -91,7 +93,7 @@ impl<K: Key, V> Entries<K, V> {
     }
 
     /// Counts a value's bytes, and evicts others if the cache is full.
-    fn set_size(&mut self, key: &K, bytes: usize, now: Instant) {
+    fn set_size(&mut self, key: &K, bytes: usize, now: Moment) {
         let Some(entry) = self.by_key.get_mut(key) else { return };
         self.bytes = self.bytes - entry.bytes + bytes;
         entry.bytes = bytes;
@@ -106,8 +108,8 @@ impl<K: Key, V> Entries<K, V> {
 
     /// Evicts expired values, and then, until a quarter is free, the value that expires first of
     /// the workspace that uses most: so that no workspace evicts the few values of another.
-    fn evict(&mut self, now: Instant) {
-        let mut by_workspace: HashMap<i32, (Usage, Vec<(Instant, K)>)> = HashMap::new();
+    fn evict(&mut self, now: Moment) {
+        let mut by_workspace: HashMap<i32, (Usage, Vec<(Moment, K)>)> = HashMap::new();
         let mut expired = Vec::new();
         for (key, entry) in &self.by_key {
             if entry.expires_at <= now {

@@ -16,7 +16,7 @@ mod revoked_rows;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use parking_lot::Mutex;
@@ -26,6 +26,7 @@ use uuid::Uuid;
 
 use self::listing::CachedList;
 use crate::app::App;
+use kit::moment::Moment;
 use kit::retry::Retry;
 use kit::secrets::random_bytes;
 use store::cache::{Cache, CacheSettings};
@@ -110,7 +111,7 @@ pub struct Credentials<C> {
     known: Arc<Cache<Hash, Option<Arc<C>>>>,
     all: CachedList<Hash, HashSet<Hash>>,
     /// When the last uses were written, by the ids of the credentials.
-    used: Mutex<HashMap<Uuid, Instant>>,
+    used: Mutex<HashMap<Uuid, Moment>>,
 }
 
 impl<C: Credential> Credentials<C> {
@@ -180,7 +181,7 @@ impl<C: Credential> Credentials<C> {
             if used.len() >= RULES.capacity {
                 used.retain(|_, written| written.elapsed() < USE_WRITE_INTERVAL);
             }
-            used.insert(id, Instant::now());
+            used.insert(id, Moment::now());
         }
         is_due
     }

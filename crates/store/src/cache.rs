@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use super::{StoreError, within_timeout};
+use kit::moment::Moment;
 
 /// The pause after a failed read, if a value is cached.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -49,9 +50,9 @@ pub struct Cache<K, V> {
 
 struct Entry<V> {
     /// With the time when the read started.
-    value: Option<(Arc<V>, Instant)>,
+    value: Option<(Arc<V>, Moment)>,
     reading: Option<Reading<V>>,
-    failed: Option<Instant>,
+    failed: Option<Moment>,
 }
 
 /// The result of a read.
@@ -66,7 +67,7 @@ enum Found<V> {
 
 /// A read in progress, shared by all callers that wait for it.
 struct Reading<V> {
-    since: Instant,
+    since: Moment,
     result: watch::Receiver<Option<ReadResult<V>>>,
 }
 
@@ -177,16 +178,16 @@ where
         tokio::spawn(async move {
             let reads = if is_known { &cache.refreshes } else { &cache.first_reads };
             let _permit = reads.acquire().await;
-            let began = Instant::now();
+            let began = Moment::now();
             let read = within_timeout(read, sleep(cache.settings.give_up)).await;
             let result = read.map(Arc::new).map_err(Arc::new);
             cache.store_result(key, began, &result);
             sender.send_replace(Some(result));
         });
-        Reading { since: Instant::now(), result }
+        Reading { since: Moment::now(), result }
     }
 
-    fn store_result(&self, key: K, began: Instant, result: &ReadResult<V>) {
+    fn store_result(&self, key: K, began: Moment, result: &ReadResult<V>) {
         let mut entries = self.entries.lock();
         match (result, entries.get_mut(&key)) {
             (Ok(value), _) => {
@@ -205,7 +206,7 @@ where
             {
                 let name = self.settings.name;
                 tracing::warn!(%error, "cannot refresh the cached {name}; still using it");
-                (entry.reading, entry.failed) = (None, Some(Instant::now()));
+                (entry.reading, entry.failed) = (None, Some(Moment::now()));
             }
             (Err(_), _) => {
                 entries.remove(&key);

@@ -9,7 +9,15 @@
 //! deleted. A program ignores rows of a kind that it does not know; they wait for a program that
 //! does.
 //!
-//! Times are from the database's clock, so that a worker with a wrong clock cannot steal work.
+//! Times are from the database's clock, so that a worker with a wrong clock cannot steal work. When
+//! that clock is set forward, nothing is taken over for a while ([`database_clock`]).
+//!
+//! A worker cannot know that it still holds a row: its lease may have expired while its machine was
+//! suspended. So before it starts something that must not happen twice, such as a message, it asks
+//! for the row's owner, unless it has done so within [`GUARD_AGE`] ([`check_held`]). Who takes over
+//! a held row waits for longer than that ([`TAKEOVER_PAUSE`]).
+//!
+//! [`database_clock`]: crate::database_clock
 
 mod take;
 
@@ -20,6 +28,7 @@ use uuid::Uuid;
 pub use self::take::{Claimed, Skipped, take, take_except};
 use crate::{Store, StoreError, Tx, execute, on};
 use kit::clock::millis;
+use kit::moment::Moment;
 use kit::retry::Retry;
 
 /// The kind of a row. Each kind is claimed separately, so that kinds do not block each other.
@@ -81,6 +90,13 @@ impl From<Uuid> for Job {
 /// The workspace of jobs that have none, and of rows that older programs offer.
 const NO_WORKSPACE: i32 = 0;
 
+/// How long the beginning of a read of a row's owner may be ago when its work starts something.
+pub const GUARD_AGE: Duration = Duration::from_millis(250);
+
+/// How long the new owner of a row waits that another worker held: until that one starts nothing
+/// any more, and as long again, so that it can store what it has done.
+pub const TAKEOVER_PAUSE: Duration = Duration::from_millis(500);
+
 /// A row that this worker holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
@@ -92,6 +108,10 @@ pub struct Claim {
     /// Number of the attempt, from 1, and from 1 above the next multiple of `WAIT` after each
     /// [`wait`]. Offering the row again resets it to 1.
     pub attempt: i32,
+    /// Whether another worker held the row, whose lease had expired.
+    pub is_taken_over: bool,
+    /// When it was claimed, or just before.
+    pub asked_at: Moment,
     /// Identifies this claim: the row must still have this owner for the claim to be valid.
     owner: Uuid,
 }
@@ -101,6 +121,11 @@ pub struct Claim {
 const WAIT: i32 = 10_000;
 
 impl Claim {
+    /// What the row has as its owner while the claim is valid.
+    pub fn owner(&self) -> Uuid {
+        self.owner
+    }
+
     /// The attempts since the last wait, with this one.
     pub fn counted_attempts(&self) -> u32 {
         u32::try_from(self.attempt % WAIT).unwrap_or(u32::MAX)
@@ -359,6 +384,36 @@ pub async fn wait(store: &Store, claim: &Claim, delay: Duration) -> Result<(), C
     let next = steps * WAIT;
     set_due(&mut tx, claim, delay, None, Some(next)).await?;
     Ok(tx.commit().await?)
+}
+
+/// How often a slow store is asked for the owner of a row.
+const CHECKS: usize = 3;
+
+/// Fails if another worker may have the row of a claim that was known to be valid at `asked_at`.
+/// Call it before the work starts something that must not happen twice.
+pub async fn check_held(store: &Store, claim: &Claim, asked_at: Moment) -> Result<(), ClaimError> {
+    let mut asked_at = asked_at;
+    for _ in 0..CHECKS {
+        if asked_at.elapsed() < GUARD_AGE {
+            return Ok(());
+        }
+        // Before the read: its response may wait while this machine is suspended.
+        asked_at = Moment::now();
+        let mut tx = store.snapshot().await?;
+        let owner: Option<Option<Uuid>> = on!(&mut tx, c => sqlx::query_scalar(
+            "SELECT owner FROM claims WHERE kind = $1 AND job = $2 AND item = $3",
+        )
+        .bind(claim.kind.name())
+        .bind(claim.job)
+        .bind(claim.item)
+        .fetch_optional(c)
+        .await?);
+        tx.commit().await?;
+        if owner.flatten() != Some(claim.owner) {
+            return Err(ClaimError::Lost);
+        }
+    }
+    Ok(())
 }
 
 /// Deletes the row of a finished task, in the transaction that writes the result. This is the only

@@ -3,7 +3,7 @@
 //! | module | is about |
 //! |---|---|
 //! | this file | [`Store`], transactions ([`Tx`]), errors; [`on!`](crate::on) and [`execute!`](crate::execute) |
-//! | [`claims`], [`wake`] | rows shared among workers, with leases; waking the workers that wait for them |
+//! | [`claims`], [`wake`], [`database_clock`] | rows shared among workers, with leases; waking the workers that wait for them; whether the clock of the leases was set |
 //! | [`columns`], [`insert`], [`copy`], [`documents`] | rows to structs; many rows at once; many new rows on PostgreSQL; JSON in columns, by version |
 //! | [`fetch_listed!`](crate::fetch_listed) | the rows whose column has one of many values |
 //! | [`batches`], [`write_batcher`] | the same statement of many requests as one; small writes of many callers in one transaction |
@@ -26,6 +26,7 @@ pub mod cache;
 pub mod claims;
 pub mod columns;
 pub mod copy;
+pub mod database_clock;
 pub mod documents;
 pub mod insert;
 pub mod inspect;
@@ -43,6 +44,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claims::Kind;
+use database_clock::DatabaseClock;
 use pools::ReservedFor;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
@@ -460,6 +462,11 @@ impl Store {
     }
 
     /// Wakes the loops that claim rows of this store.
+    /// How its clock goes.
+    pub fn database_clock(&self) -> &DatabaseClock {
+        self.wake().clock()
+    }
+
     pub fn wake(&self) -> &WakeSignal {
         match self {
             Self::Postgres { wake, .. } | Self::Sqlite { wake, .. } => wake,

@@ -15,13 +15,14 @@
 //! wait themselves, too.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection, PgPool, SqlSafeStr as _};
 
 use super::{LOCK_NOT_AVAILABLE, Store, StoreError, on, settings};
+use kit::moment::Moment;
 
 /// The statements that migrate a database to a program's schema, part of its binary.
 pub struct Migrations {
@@ -181,11 +182,11 @@ impl Migrations {
         let options = PgConnectOptions::clone(&pool.connect_options());
         let options = options.options([("lock_timeout", LOCK_TIMEOUT)]);
         let mut connection = PgConnection::connect_with(&options).await?;
-        let mut blocked: Option<(i64, Instant)> = None;
+        let mut blocked: Option<(i64, Moment)> = None;
         while let Err(error) = self.postgres.run(&mut connection).await {
             let Some(step) = blocked_step(&error) else { return Err(error.into()) };
             let same = blocked.filter(|(former, _)| *former == step);
-            let (_, since) = *blocked.insert(same.unwrap_or((step, Instant::now())));
+            let (_, since) = *blocked.insert(same.unwrap_or((step, Moment::now())));
             if since.elapsed() > MAX_LOCK_WAIT {
                 return Err(error.into());
             }

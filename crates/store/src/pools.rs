@@ -1,10 +1,9 @@
 //! Metrics of the connection pools.
 
-use std::time::Instant;
-
 use sqlx::{Database, PgPool, Pool};
 
 use super::Store;
+use kit::moment::Moment;
 
 /// The application name that the server shows, the prefix of all pools' names.
 pub(super) const APPLICATION: &str = "longshore";
@@ -96,7 +95,7 @@ pub(super) fn timed<T>(
     // On the heap: it has kilobytes, because it may connect, and is a part of most futures.
     let begun = Box::pin(begun);
     async move {
-        let began = Instant::now();
+        let began = Moment::now();
         let begun = begun.await;
         metrics::histogram!("longshore_pool_wait_seconds", "pool" => pool).record(began.elapsed());
         begun

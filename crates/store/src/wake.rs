@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::claims::Kind;
+use crate::database_clock::DatabaseClock;
 use crate::{StoreError, pools};
 use kit::retry;
 
@@ -60,6 +61,7 @@ pub struct WakeSignal(Arc<Shared>);
 struct Shared {
     loops: Mutex<HashMap<&'static str, watch::Sender<()>>>,
     peers: Option<Peers>,
+    clock: DatabaseClock,
 }
 
 /// The connection to other processes.
@@ -85,7 +87,11 @@ struct Outbox {
 impl WakeSignal {
     /// Wakes loops of this process only.
     pub fn local() -> Self {
-        Self(Arc::new(Shared { loops: Mutex::default(), peers: None }))
+        Self(Arc::new(Shared {
+            loops: Mutex::default(),
+            peers: None,
+            clock: DatabaseClock::default(),
+        }))
     }
 
     /// Also wakes the loops of other processes on the same database.
@@ -98,7 +104,16 @@ impl WakeSignal {
             echo: watch::Sender::new(()),
             is_listening: watch::Sender::new(false),
         };
-        Self(Arc::new(Shared { loops: Mutex::default(), peers: Some(peers) }))
+        Self(Arc::new(Shared {
+            loops: Mutex::default(),
+            peers: Some(peers),
+            clock: DatabaseClock::default(),
+        }))
+    }
+
+    /// The clock of the database, whose step wakes all who hold leases.
+    pub fn clock(&self) -> &DatabaseClock {
+        &self.0.clock
     }
 
     /// Wakes the loops of a kind, because there may be rows for them.

@@ -1,7 +1,8 @@
-/* Moves the time of day of one process, by as many milliseconds as stand in the file that
- * CLOCK_FILE names (8 bytes, as this machine has them) at the moment of each call. Clocks that
- * only go forward, and how long a wait lasts that has begun, stay as they are: as where somebody
- * sets the clock of a machine.
+/* Moves the clocks of one process, by as many milliseconds as stand in the file that CLOCK_FILE
+ * names (8 bytes each, as this machine has them) at the moment of each call. The first number is
+ * for the time of day: as where somebody sets the clock of a machine. The second one is for the
+ * clock that only goes forward and stands still while a machine is suspended. The one that counts
+ * that, too, and how long a wait lasts that has begun, stay as they are.
  *
  *     cc -shared -fPIC -o clock.so clock.c -ldl; LD_PRELOAD=./clock.so CLOCK_FILE=… longshore … */
 #define _GNU_SOURCE
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 static volatile const long long *offset_ms;
+static const int TIME_OF_DAY = 0, RUNNING_TIME = 1;
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -23,7 +25,7 @@ __attribute__((constructor)) static void begin(void)
     int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (file < 0)
         abort();
-    void *mapped = mmap(NULL, sizeof *offset_ms, PROT_READ, MAP_SHARED, file, 0);
+    void *mapped = mmap(NULL, 2 * sizeof *offset_ms, PROT_READ, MAP_SHARED, file, 0);
     if (mapped == MAP_FAILED)
         abort();
     close(file);
@@ -40,9 +42,13 @@ static void move(struct timespec *time, long long ms)
 int clock_gettime(clockid_t clock, struct timespec *time)
 {
     int failed = syscall(SYS_clock_gettime, clock, time);
-    if (!failed && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) && offset_ms)
-        move(time, *offset_ms);
-    return failed;
+    if (failed || !offset_ms)
+        return failed;
+    if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)
+        move(time, offset_ms[TIME_OF_DAY]);
+    if (clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE)
+        move(time, offset_ms[RUNNING_TIME]);
+    return 0;
 }
 
 int gettimeofday(struct timeval *restrict time, void *restrict zone)
@@ -69,6 +75,6 @@ int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict lock,
 {
     int (*wait)(cnd_t *, mtx_t *, const struct timespec *) = dlsym(RTLD_NEXT, "cnd_timedwait");
     struct timespec real = *until;
-    move(&real, offset_ms ? -*offset_ms : 0);
+    move(&real, offset_ms ? -offset_ms[TIME_OF_DAY] : 0);
     return wait(condition, lock, &real);
 }

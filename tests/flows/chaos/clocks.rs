@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -40,7 +41,7 @@ impl Clocks {
     /// Variables of a process whose clock can be set.
     pub fn variables(&mut self, name: &str) -> [(&'static str, String); 2] {
         let file = self.directory.join(format!("{name}.clock"));
-        std::fs::write(&file, 0_i64.to_ne_bytes()).expect("a file");
+        std::fs::write(&file, [0; 16]).expect("a file");
         let variables = [
             ("LD_PRELOAD", self.library.display().to_string()),
             ("CLOCK_FILE", file.display().to_string()),
@@ -51,8 +52,18 @@ impl Clocks {
 
     /// Puts a process's clock so many seconds before or behind the machine's.
     pub fn set(&self, name: &str, seconds: i64) {
+        self.write(name, 0, seconds * 1_000);
+    }
+
+    /// Puts the clock of a process that stands still while the machine is suspended behind by this
+    /// time, as if it had been suspended for so long.
+    pub fn suspended(&self, name: &str, time: Duration) {
+        self.write(name, 8, -kit::clock::millis(time));
+    }
+
+    fn write(&self, name: &str, offset: u64, ms: i64) {
         let file = std::fs::File::options().write(true).open(&self.files[name]);
-        let written = file.and_then(|file| file.write_all_at(&(seconds * 1_000).to_ne_bytes(), 0));
+        let written = file.and_then(|file| file.write_all_at(&ms.to_ne_bytes(), offset));
         written.expect("the file is written");
     }
 }

@@ -233,6 +233,19 @@ impl DirectConnection {
     }
 }
 
+/// Lets a test set the clock of a database: it is ahead by `stepped.clock` for new connections.
+pub const STEPPED_CLOCK: [&str; 6] = [
+    "CREATE SCHEMA stepped",
+    "CREATE TABLE stepped.clock (ahead interval NOT NULL)",
+    "INSERT INTO stepped.clock VALUES ('0')",
+    "CREATE FUNCTION stepped.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+     AS 'SELECT pg_catalog.clock_timestamp() + ahead FROM stepped.clock'",
+    "CREATE FUNCTION stepped.statement_timestamp() RETURNS timestamptz LANGUAGE sql STABLE
+     AS 'SELECT pg_catalog.statement_timestamp() + ahead FROM stepped.clock'",
+    "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path =
+                                 public, stepped, pg_catalog', current_database()); END $$",
+];
+
 /// Runs a statement on a [`DirectConnection`] of its own; returns how many rows it changed.
 pub async fn execute(url: &str, sql: &'static str) -> u64 {
     let mut connection = DirectConnection::open(url).await;

@@ -1,6 +1,6 @@
 //! A key's claim: found or created, completed or released.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::{ApiError, Recording};
 use kit::clock::{hours, millis};
 use kit::log_limit::LogLimit;
+use kit::moment::Moment;
 use store::batches::Batches;
 use store::{Store, StoreError, Tx};
 
@@ -39,11 +40,9 @@ pub(super) enum KeyState {
 
 /// How long a claim belongs to this request.
 pub(super) struct Lease {
-    /// When the lease was requested, by the wall clock and by the monotonic clock. The wall clock
-    /// continues while the machine sleeps.
-    since_ms: i64,
-    since: Instant,
-    millis: i64,
+    /// When the lease was requested.
+    since: Moment,
+    length: Duration,
 }
 
 /// The statements of requests with keys, each for many requests.
@@ -89,7 +88,8 @@ impl Claims {
     /// Stores and leases a new claim; none if the key has one.
     pub async fn try_insert(&self, claim: &Claim) -> Result<Option<Lease>, ApiError> {
         let lease = self.lease();
-        let new = NewClaim { key: self.key.clone(), claim: claim.clone(), lease: lease.millis };
+        let new =
+            NewClaim { key: self.key.clone(), claim: claim.clone(), lease: millis(lease.length) };
         let insert = self.app.claim_batches.insert.run(new);
         let inserted = self.app.claims.request_queue.run(insert).await;
         if !self.or_release(claim, inserted)? {
@@ -102,7 +102,7 @@ impl Claims {
     /// Leases the claim of an unfinished request. An error if that is still in progress.
     pub async fn take_over(&self, claim: &Claim) -> Result<Lease, ApiError> {
         let lease = self.lease();
-        let leased = rows::lease(&self.app.store, &self.key, claim, lease.millis).await;
+        let leased = rows::lease(&self.app.store, &self.key, claim, millis(lease.length)).await;
         if !self.or_release(claim, leased)? {
             return Err(in_progress());
         }
@@ -114,18 +114,13 @@ impl Claims {
     /// rest.
     fn lease(&self) -> Lease {
         let append = Duration::from_millis(self.app.config.log.append_timeout_ms);
-        Lease {
-            since_ms: self.app.clock.now_ms(),
-            since: Instant::now(),
-            millis: 2 * millis(append),
-        }
+        Lease { since: Moment::now(), length: 2 * append }
     }
 
     /// Returns an error if the lease has expired: after such a pause, consumers may have deleted
     /// the ids of the appended messages.
     pub fn check(&self, lease: &Lease) -> Result<(), ApiError> {
-        let passed = (self.app.clock.now_ms() - lease.since_ms).max(millis(lease.since.elapsed()));
-        if passed < lease.millis { Ok(()) } else { Err(in_progress()) }
+        if lease.since.elapsed() < lease.length { Ok(()) } else { Err(in_progress()) }
     }
 
     /// Returns whether a lease was obtained. If that is unknown, releases the lease in the

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Instant;
 
 use serde_json::Map;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +26,7 @@ use crate::order::{Named, PastRecipients, Wave};
 use gateway::workspaces::Channel;
 use kit::compute::work_slice;
 use kit::fail_point;
+use kit::moment::Moment;
 use kit::pattern::TooCostly;
 use people::users::Recipient;
 use people::users::activity::Activity;
@@ -72,7 +72,7 @@ pub(super) struct Batch {
     /// Messages that can no longer be sent.
     pub ended: Vec<Settled>,
     /// When the users were read.
-    pub read_at: Option<Instant>,
+    pub read_at: Option<Moment>,
 }
 
 impl Batch {
@@ -155,7 +155,7 @@ impl PartReader {
         let (mut read, mut of_other_waves) = (0, 0);
         let (mut chosen, mut left_out) = (Vec::new(), LeftOut::default());
         let (position, is_last, read_at, named) = loop {
-            let read_at = Instant::now();
+            let read_at = Moment::now();
             let mut page = self.page().await?;
             let (position, is_last, named) = (page.end, page.is_last, page.named.take());
             read += page.walked;
@@ -383,7 +383,7 @@ impl PartReader {
 
     /// Messages that were stored before and are due at `now`.
     pub async fn open(&mut self, now: i64) -> Result<Option<Batch>, DispatchError> {
-        let (context, limit, read_at) = (self.context(), self.limit, Instant::now());
+        let (context, limit, read_at) = (self.context(), self.limit, Moment::now());
         let mut tx = self.app.store.snapshot().await?;
         let open = message_rows::open(&mut tx, context.dispatch, context.part, now, limit).await?;
         if open.is_empty() {

@@ -2,7 +2,7 @@
 //! state, however many messages are affected.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use uuid::Uuid;
@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::message_rows::Settled;
 use super::state::{Counts, RowState};
 use gateway::workspaces::Channel;
+use kit::moment::Moment;
 
 /// Minimum interval between two lines about the same.
 const MIN_INTERVAL: Duration = Duration::from_secs(60);
@@ -37,7 +38,7 @@ pub(super) fn reasons(settled: &[Settled]) -> Reasons {
 /// The logged reasons, and the counts since then.
 #[derive(Default)]
 pub(super) struct FailureLog {
-    logged: Mutex<HashMap<FailureKey, (Option<Instant>, i64)>>,
+    logged: Mutex<HashMap<FailureKey, (Option<Moment>, i64)>>,
 }
 
 impl FailureLog {
@@ -46,7 +47,7 @@ impl FailureLog {
         for ((channel, state), reason) in reasons {
             let count = counts.by_channel.get(&(*channel, *state)).copied().unwrap_or(0);
             let key = (dispatch, *channel, *state);
-            let Some(count) = self.count_to_log(key, count, Instant::now()) else { continue };
+            let Some(count) = self.count_to_log(key, count, Moment::now()) else { continue };
             let (dispatch, channel) = (dispatch.simple(), channel.name());
             match state {
                 RowState::Waiting => {
@@ -58,18 +59,18 @@ impl FailureLog {
     }
 
     /// Number of messages that the next log line covers; none if the last line is too recent.
-    fn count_to_log(&self, key: FailureKey, count: i64, now: Instant) -> Option<i64> {
+    fn count_to_log(&self, key: FailureKey, count: i64, now: Moment) -> Option<i64> {
         if count == 0 {
             return None;
         }
         let mut logged = self.logged.lock();
         if logged.len() >= MAX_ENTRIES {
-            let is_new = |at: Instant| now.saturating_duration_since(at) < MIN_INTERVAL;
+            let is_new = |at: Moment| now.duration_since(at) < MIN_INTERVAL;
             logged.retain(|_, (at, _)| at.is_some_and(is_new));
         }
         let (at, unlogged) = logged.entry(key).or_default();
         *unlogged += count;
-        if at.is_some_and(|at| now.saturating_duration_since(at) < MIN_INTERVAL) {
+        if at.is_some_and(|at| now.duration_since(at) < MIN_INTERVAL) {
             return None;
         }
         *at = Some(now);
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn equal_failures_are_logged_once_a_minute() {
-        let (failure_log, now) = (FailureLog::default(), Instant::now());
+        let (failure_log, now) = (FailureLog::default(), Moment::now());
         let later = |seconds| now + Duration::from_secs(seconds);
         let key = (Uuid::nil(), Channel::Email, RowState::Waiting);
         assert_eq!(failure_log.count_to_log(key, 0, now), None);
@@ -121,7 +122,7 @@ mod tests {
 
     #[test]
     fn old_failures_are_evicted() {
-        let (failure_log, now) = (FailureLog::default(), Instant::now());
+        let (failure_log, now) = (FailureLog::default(), Moment::now());
         for number in 0..3 * MAX_ENTRIES as u128 {
             let key = (Uuid::from_u128(number), Channel::Email, RowState::Waiting);
             let at = now + Duration::from_secs(number as u64);

@@ -1,54 +1,56 @@
-//! Checks before each message that its dispatch has not ended meanwhile, and that the turn of its
-//! part is not over.
+//! Checks before each message that its dispatch has not ended meanwhile, that no other worker has
+//! its part, and that the turn of the part is not over.
 //!
 //! A cancelled dispatch wakes the workers that send it ([`kinds::DISPATCH_END`]). Without the
-//! signal, a worker notices the end after [`MAX_AGE`], because it sends nothing on an older state.
+//! signal, a worker notices the end, and another owner of its claim, after [`GUARD_AGE`], because
+//! it sends nothing on an older state.
 
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{Mutex, watch};
-use tokio::time::sleep_until;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::rows;
 use crate::app::App;
+use kit::moment::Moment;
 use kit::retry;
 use runtime::kinds;
+use store::claims::{Claim, GUARD_AGE};
 use store::{StoreError, within_timeout};
 
 /// How long a part may start messages, from the first ones on. Then it yields, once the messages in
 /// progress have an outcome: its receivers may be slow, and others wait.
 const TURN: Duration = Duration::from_secs(30);
 
-/// How long a state that was read allows messages.
-const MAX_AGE: Duration = Duration::from_millis(250);
-
 /// Pause after the store could not be read; messages wait meanwhile.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
 
-/// Allows messages of a dispatch while it is running, in the turn of a part. One for each claimed
-/// part.
+/// Allows messages of a dispatch while it is running and this worker has the claim of the part, in
+/// the turn of the part. One for each claimed part.
 pub(super) struct Guard {
     app: App,
     dispatch: Uuid,
-    /// Cancelled when no other message may start: the worker must stop, or the dispatch has ended.
+    claim: Claim,
+    /// Cancelled when no other message may start: the worker must stop, the dispatch has ended, or
+    /// another worker has the claim.
     halt: CancellationToken,
     turn: Turn,
     last: Mutex<LastState>,
 }
 
-/// When a dispatch was last read as running.
+/// When a dispatch was last read as running, and the claim as this worker's.
 pub(super) struct LastState {
-    read_at: Instant,
+    read_at: Moment,
     wakes: watch::Receiver<()>,
 }
 
 impl LastState {
-    /// For a dispatch that is read after this.
-    pub fn new(app: &App) -> Self {
-        Self { read_at: Instant::now(), wakes: app.store.wake().subscribe(kinds::DISPATCH_END) }
+    /// For a claim whose dispatch is read after this.
+    pub fn new(app: &App, claim: &Claim) -> Self {
+        Self { read_at: claim.asked_at, wakes: app.store.wake().subscribe(kinds::DISPATCH_END) }
     }
 }
 
@@ -57,7 +59,7 @@ impl LastState {
 struct Turn {
     length: Duration,
     /// None before the turn has begun.
-    end: OnceLock<Instant>,
+    end: OnceLock<Moment>,
 }
 
 impl Turn {
@@ -67,17 +69,17 @@ impl Turn {
 
     /// Begins, unless it has begun.
     fn begin(&self) {
-        self.end.get_or_init(|| Instant::now() + self.length);
+        self.end.get_or_init(|| Moment::now() + self.length);
     }
 
     fn is_over(&self) -> bool {
-        self.end.get().is_some_and(|end| Instant::now() >= *end)
+        self.end.get().is_some_and(|end| end.remaining().is_zero())
     }
 
     /// Waits for the end of a turn that has begun.
     async fn over(&self) {
         match self.end.get() {
-            Some(end) => sleep_until((*end).into()).await,
+            Some(end) => sleep(end.remaining()).await,
             None => std::future::pending().await,
         }
     }
@@ -85,9 +87,15 @@ impl Turn {
 
 impl Guard {
     /// `stop` is cancelled when the worker must stop.
-    pub fn new(app: &App, dispatch: Uuid, last: LastState, stop: &CancellationToken) -> Self {
+    pub fn new(
+        app: &App,
+        dispatch: Uuid,
+        claim: Claim,
+        last: LastState,
+        stop: &CancellationToken,
+    ) -> Self {
         let (halt, turn) = (stop.child_token(), Turn::new(TURN));
-        Self { app: app.clone(), dispatch, halt, turn, last: Mutex::new(last) }
+        Self { app: app.clone(), dispatch, claim, halt, turn, last: Mutex::new(last) }
     }
 
     /// Cancelled when no other message may start.
@@ -120,13 +128,13 @@ impl Guard {
         while !self.halt.is_cancelled() {
             // The signal's sender belongs to the store.
             let is_woken = last.wakes.has_changed().unwrap_or(true);
-            if last.read_at.elapsed() < MAX_AGE && !is_woken {
+            if last.read_at.elapsed() < GUARD_AGE && !is_woken {
                 return true;
             }
             // Before the read, so that a later end is read again.
             last.wakes.mark_unchanged();
-            let began = Instant::now();
-            match self.is_running().await {
+            let began = Moment::now();
+            match self.may_send().await {
                 Ok(true) => last.read_at = began,
                 Ok(false) => self.halt.cancel(),
                 Err(error) => {
@@ -138,9 +146,16 @@ impl Guard {
         false
     }
 
-    async fn is_running(&self) -> Result<bool, StoreError> {
-        let (store, dispatch) = (self.app.store.clone(), self.dispatch);
-        let reading = async move { rows::is_running(&mut store.snapshot().await?, dispatch).await };
+    /// Also compares the clocks: a worker that is busy with messages may not query for work.
+    async fn may_send(&self) -> Result<bool, StoreError> {
+        let (store, dispatch, claim) = (self.app.store.clone(), self.dispatch, self.claim);
+        let reading = async move {
+            let mut tx = store.snapshot().await?;
+            let asked = Moment::now();
+            let (now, may_send) = rows::may_send(&mut tx, dispatch, &claim).await?;
+            store.database_clock().compare(now, asked);
+            Ok(may_send)
+        };
         within_timeout(reading, self.halt.cancelled()).await
     }
 }

@@ -4,7 +4,7 @@
 //! While messages of one batch are sent, those of the next one are stored and rendered.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinHandle;
@@ -25,6 +25,7 @@ use super::state::{Counts, RowState, State};
 use super::{Engine, ending, rows, telemetry, uncertain_rows};
 use crate::app::App;
 use kit::fail_point;
+use kit::moment::Moment;
 use kit::retry::{self, Retry as _, TimedRetries};
 use runtime::kinds;
 use runtime::traces;
@@ -95,11 +96,11 @@ async fn work_on(
 ) -> Result<(), DispatchError> {
     let app = &engine.app;
     // Before the read, so that a later end wakes it.
-    let last = LastState::new(app);
+    let last = LastState::new(app, claim);
     let (dispatch, part) = match load(app, claim).await? {
         Loaded::Open(reader) => {
             let (dispatch, part) = (reader.part.dispatch_id, reader.part.number);
-            let guard = Arc::new(Guard::new(app, dispatch, last, stop));
+            let guard = Arc::new(Guard::new(app, dispatch, *claim, last, stop));
             let (engine, stop) = (engine.clone(), stop.clone());
             let work = Work { engine, reader: *reader, unrendered: Batch::default(), guard, stop };
             match work.run().await {
@@ -283,7 +284,7 @@ impl Work {
     }
 
     async fn render(&mut self) -> Ready {
-        let (app, began) = (&self.reader.app, Instant::now());
+        let (app, began) = (&self.reader.app, Moment::now());
         let (mut batch, now) = (std::mem::take(&mut self.unrendered), app.clock.now_ms());
         let mut ready = Ready::new(&mut batch);
         while !batch.is_empty()
@@ -318,7 +319,8 @@ impl Work {
             let sends = if is_named { &engine.named } else { &engine.parts };
             let (sender, outcomes) = unbounded_channel();
             let sending = send::send(&engine.app, &job, sends, ready, (&guard, &stop), sender);
-            let collecting = settle::collect_outcomes(&engine, &job.order, context, outcomes);
+            let collecting =
+                settle::collect_outcomes(&engine, &job.order, context, outcomes, guard.halt());
             let ((), unstored) = tokio::join!(sending, collecting);
             unstored
         }

@@ -9,8 +9,9 @@ use super::past_rows::order_field;
 use crate::dispatch::state::State;
 use crate::order::{Order, Target, Wave};
 use gateway::workspaces::to_json;
+use store::claims::Claim;
 use store::documents::parsed;
-use store::{StoreError, Tx, execute, on};
+use store::{StoreError, Tx, execute, now_sql, on};
 
 /// Writes a dispatch; returns whether it is new.
 pub(super) async fn insert(
@@ -98,13 +99,36 @@ macro_rules! shown_state {
 }
 pub use shown_state;
 
-/// Whether messages of a dispatch may be sent.
-pub(super) async fn is_running(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
-    let state: Option<State> = on!(tx, c => sqlx::query_scalar(
-        "SELECT state FROM dispatches WHERE id = $1",
-    )
-    .bind(id).fetch_optional(c).await?);
-    Ok(state == Some(State::Running))
+macro_rules! may_send_sql {
+    ($now:expr) => {
+        concat!(
+            "SELECT ",
+            $now,
+            ", (SELECT state FROM dispatches WHERE id = $1),
+              (SELECT owner FROM claims WHERE kind = $2 AND job = $3 AND item = $4)"
+        )
+    };
+}
+
+/// The database's time, and whether the worker with a claim may send messages of a dispatch.
+pub(super) async fn may_send(
+    tx: &mut Tx,
+    id: Uuid,
+    claim: &Claim,
+) -> Result<(i64, bool), StoreError> {
+    let sql = if tx.is_postgres() {
+        may_send_sql!(now_sql!(postgres))
+    } else {
+        may_send_sql!(now_sql!(sqlite))
+    };
+    let (now, state, owner): (i64, Option<State>, Option<Uuid>) = on!(tx, c => sqlx::query_as(sql)
+            .bind(id)
+            .bind(claim.kind.name())
+            .bind(claim.job)
+            .bind(claim.item)
+            .fetch_one(c)
+            .await?);
+    Ok((now, state == Some(State::Running) && owner == Some(claim.owner())))
 }
 
 /// The number that identifies a wave within its dispatch.

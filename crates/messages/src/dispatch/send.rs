@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::Value;
@@ -29,6 +29,7 @@ use gateway::workspaces::Channel;
 use kit::clock::{hours, millis};
 use kit::compute::work_slice;
 use kit::json::{ObjectText, TreeObject};
+use kit::moment::Moment;
 use kit::panics;
 use kit::retry::backoff;
 use people::users::Recipient;
@@ -54,7 +55,7 @@ pub(super) struct Ready {
     /// Approximate bytes of the rendered texts.
     bytes: usize,
     /// When the users were read.
-    read_at: Option<Instant>,
+    read_at: Option<Moment>,
 }
 
 struct ReadyMessage {

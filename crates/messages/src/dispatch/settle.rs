@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use super::error::DispatchError;
 use super::failure_log::{self, Reasons};
@@ -117,24 +118,31 @@ pub(super) fn emit(engine: &Engine, context: PartContext, counts: &Counts, reaso
     engine.failure_log.log(context.dispatch, counts, reasons);
 }
 
-/// Stores outcomes as they arrive, several together if they arrive quickly. Returns the last ones,
+/// Stores outcomes as they arrive, several together if they arrive quickly; at `halt` at once,
+/// because another worker may have the part and sends what has no outcome. Returns the last ones,
 /// which are not stored yet.
 pub(super) async fn collect_outcomes(
     engine: &Engine,
     order: &Order,
     context: PartContext,
     mut outcomes: UnboundedReceiver<Settled>,
+    halt: &CancellationToken,
 ) -> Result<Vec<Settled>, DispatchError> {
-    let mut settled = Vec::new();
-    let mut flush_at = Instant::now() + FLUSH_INTERVAL;
+    let (mut settled, mut is_halted) = (Vec::new(), false);
+    let mut flush_at = Moment::now() + FLUSH_INTERVAL;
     loop {
-        match timeout_at(flush_at, outcomes.recv()).await {
-            Ok(Some(message)) => settled.push(message),
-            Ok(None) => return Ok(settled),
-            Err(_) => {
-                store_outcomes(engine, order, context, std::mem::take(&mut settled)).await?;
-                flush_at = Instant::now() + FLUSH_INTERVAL;
-            }
+        tokio::select! {
+            received = timeout(flush_at.remaining(), outcomes.recv()) => match received {
+                Ok(Some(message)) => {
+                    settled.push(message);
+                    continue;
+                }
+                Ok(None) => return Ok(settled),
+                Err(_) => {}
+            },
+            () = halt.cancelled(), if !is_halted => is_halted = true,
         }
+        store_outcomes(engine, order, context, std::mem::take(&mut settled)).await?;
+        flush_at = Moment::now() + FLUSH_INTERVAL;
     }
 }

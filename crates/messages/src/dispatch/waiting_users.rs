@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -18,6 +18,7 @@ use super::state::RowState;
 use crate::app::App;
 use crate::order::SubscriptionState;
 use gateway::workspaces::Channel;
+use kit::moment::Moment;
 use kit::retry;
 use people::users::Recipient;
 use people::users::rows::{For, StoredUser, find_users};
@@ -36,7 +37,7 @@ const READ_AHEAD: usize = 100;
 type Contact = Option<Result<Arc<Recipient>, &'static str>>;
 
 struct LatestUser {
-    read_at: Instant,
+    read_at: Moment,
     contact: Contact,
 }
 
@@ -44,14 +45,14 @@ struct LatestUser {
 pub(super) struct WaitingUsers {
     users: Vec<Uuid>,
     /// When all users were read with the group.
-    read_at: Option<Instant>,
+    read_at: Option<Moment>,
     /// The users that were read again since.
     latest: HashMap<Uuid, LatestUser>,
 }
 
 impl WaitingUsers {
     /// `users` has the user of each message, and all of them were read at `read_at`.
-    pub fn new(users: Vec<Uuid>, read_at: Option<Instant>) -> Self {
+    pub fn new(users: Vec<Uuid>, read_at: Option<Moment>) -> Self {
         Self { users, read_at, latest: HashMap::new() }
     }
 
@@ -75,7 +76,7 @@ impl WaitingUsers {
             match self.read(app, workspace, message, halt).await {
                 Ok(contacts) => {
                     // From the end of the read, so that a slow store is not read all the time.
-                    let read_at = Instant::now();
+                    let read_at = Moment::now();
                     let latest = |(id, contact)| (id, LatestUser { read_at, contact });
                     self.latest.extend(contacts.into_iter().map(latest));
                 }
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn messages_start_only_if_the_latest_state_of_their_user_allows_it() {
         let [ann, bob, cid, dee] = [1, 2, 3, 4].map(Uuid::from_u128);
-        let mut users = WaitingUsers::new(vec![ann, ann, bob, cid, dee], Some(Instant::now()));
+        let mut users = WaitingUsers::new(vec![ann, ann, bob, cid, dee], Some(Moment::now()));
         let (email, webhook) = (Channel::Email, Channel::Webhook);
         let latest = |users: &WaitingUsers, message, channel| {
             let latest = users.latest(message, channel, SubscriptionState::Subscribed);
@@ -158,7 +159,7 @@ mod tests {
             let contact = document.map(|document| {
                 Recipient::read_contact(ann, document).map(Arc::new).map_err(|_| "unreadable")
             });
-            LatestUser { read_at: Instant::now(), contact }
+            LatestUser { read_at: Moment::now(), contact }
         };
         users.latest.extend([
             (ann, read_again(Some(r#"{"email_subscribe": "unsubscribed"}"#))),
@@ -170,7 +171,7 @@ mod tests {
         assert_eq!(latest(&users, 2, email), Err(RowState::Failed));
         assert_eq!(latest(&users, 3, webhook), Err(RowState::Failed), "erased");
         assert_eq!(latest(&users, 4, webhook), Ok(None), "not read again");
-        users.read_at = Instant::now().checked_sub(MAX_AGE);
+        users.read_at = Moment::now().checked_sub(MAX_AGE);
         assert!(users.is_fresh(3) && !users.is_fresh(4));
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use futures::FutureExt as _;
@@ -22,6 +22,7 @@ use crate::channels;
 use gateway::workspaces::Channel;
 use gateway::workspaces::template_data::{ConnectedContent, ContentCredential};
 use kit::json::{self, Tree, TreeObject};
+use kit::moment::Moment;
 use runtime::app::queue::held_by;
 use runtime::cache::{Cache, Key};
 use runtime::fairness::Holder;
@@ -112,7 +113,7 @@ struct WorkspaceLimits {
     permits: Semaphore,
     urgent_permits: Semaphore,
     /// When the next request may be made.
-    next: Mutex<Instant>,
+    next: Mutex<Moment>,
     /// Held by the first of the waiting requests, of those that are not urgent.
     first: tokio::sync::Mutex<()>,
     servers: Mutex<HashMap<String, Server>>,
@@ -121,7 +122,7 @@ struct WorkspaceLimits {
 #[derive(Default)]
 struct Server {
     failures: u32,
-    paused_until: Option<Instant>,
+    paused_until: Option<Moment>,
 }
 
 impl WorkspaceLimits {
@@ -129,7 +130,7 @@ impl WorkspaceLimits {
         Self {
             permits: Semaphore::new(MAX_CONCURRENT_REQUESTS),
             urgent_permits: Semaphore::new(MAX_CONCURRENT_REQUESTS),
-            next: Mutex::new(Instant::now()),
+            next: Mutex::new(Moment::now()),
             first: tokio::sync::Mutex::default(),
             servers: Mutex::default(),
         }
@@ -142,7 +143,7 @@ impl WorkspaceLimits {
         let _first = if is_urgent { None } else { Some(self.first.lock().await) };
         loop {
             let (turn, is_reserved) = {
-                let (mut next, now) = (self.next.lock(), Instant::now());
+                let (mut next, now) = (self.next.lock(), Moment::now());
                 let turn = (*next).max(now);
                 let is_reserved = is_urgent || turn == now;
                 if is_reserved {
@@ -150,7 +151,7 @@ impl WorkspaceLimits {
                 }
                 (turn, is_reserved)
             };
-            tokio::time::sleep_until(turn.into()).await;
+            tokio::time::sleep(turn.remaining()).await;
             if is_reserved {
                 return;
             }
@@ -160,7 +161,7 @@ impl WorkspaceLimits {
     /// How long requests to a server are still paused.
     fn remaining_pause(&self, server: &str) -> Option<Duration> {
         let until = self.servers.lock().get(server)?.paused_until?;
-        until.checked_duration_since(Instant::now())
+        Some(until.remaining()).filter(|pause| !pause.is_zero())
     }
 
     /// Counts a failure of a server, or resets the count.
@@ -177,7 +178,7 @@ impl WorkspaceLimits {
         server.failures += 1;
         if server.failures >= MAX_FAILURES {
             // After the pause, one more failure starts it again.
-            server.paused_until = Some(Instant::now() + PAUSE_AFTER_FAILURES);
+            server.paused_until = Some(Moment::now() + PAUSE_AFTER_FAILURES);
         }
     }
 }

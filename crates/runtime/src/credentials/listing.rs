@@ -11,13 +11,14 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{sleep, sleep_until};
+use tokio::time::sleep;
 
 use super::FindError;
+use kit::moment::Moment;
 use store::{StoreError, within_timeout};
 
 /// Places of waiting callers: each occupies a request.
@@ -44,19 +45,19 @@ pub struct CachedList<K, T> {
 struct Waiting<K> {
     keys: HashMap<K, Callers>,
     /// When the last reading that has ended began.
-    last_began: Option<Instant>,
+    last_began: Option<Moment>,
 }
 
 /// The callers that wait for a key.
 struct Callers {
     /// When the first of them began to wait.
-    since: Instant,
+    since: Moment,
     count: usize,
 }
 
 /// The last reading.
 struct Reading {
-    began: Instant,
+    began: Moment,
     failed: Option<Arc<StoreError>>,
 }
 
@@ -114,7 +115,7 @@ impl<K: Clone + Eq + Hash, T: Send + Sync + 'static> CachedList<K, T> {
         key: &K,
         read: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<Arc<T>, FindError> {
-        let called_at = Instant::now();
+        let called_at = Moment::now();
         let Some(_caller) = self.enter(key, called_at) else {
             metrics::counter!("longshore_http_refused_total", "reason" => "keys").increment(1);
             return Err(FindError::Busy);
@@ -125,10 +126,10 @@ impl<K: Clone + Eq + Hash, T: Send + Sync + 'static> CachedList<K, T> {
             match (failed, self.latest()) {
                 (Some(error), _) if is_later => return Err(FindError::Store(error.clone())),
                 (None, Some(list)) if is_later => return Ok(list),
-                _ => sleep_until((*began + PAUSE).into()).await,
+                _ => sleep((*began + PAUSE).remaining()).await,
             }
         }
-        let began = Instant::now();
+        let began = Moment::now();
         let read = within_timeout(read, sleep(TIMEOUT)).await;
         self.waiting.lock().last_began = Some(began);
         match read {
@@ -147,10 +148,10 @@ impl<K: Clone + Eq + Hash, T: Send + Sync + 'static> CachedList<K, T> {
     }
 
     /// Begins to wait, if there is a place.
-    fn enter(&self, key: &K, now: Instant) -> Option<Caller<'_, K>> {
+    fn enter(&self, key: &K, now: Moment) -> Option<Caller<'_, K>> {
         let mut waiting = self.waiting.lock();
         let Waiting { keys, last_began } = &mut *waiting;
-        let is_before = |since: Instant| last_began.is_none_or(|began| began < since);
+        let is_before = |since: Moment| last_began.is_none_or(|began| began < since);
         let can_share = keys.get(key).is_some_and(|callers| is_before(callers.since));
         let slots = self.slots.clone().filter(|_| can_share);
         let slot = slots.and_then(|slots| slots.try_acquire_owned().ok());
@@ -225,7 +226,7 @@ mod tests {
         assert_eq!(listing.slots.as_ref().unwrap().available_permits(), SLOTS);
         // A list without the key was read since the first of them waits.
         let others = async {
-            listing.waiting.lock().last_began = Some(Instant::now());
+            listing.waiting.lock().last_began = Some(Moment::now());
             join_all((0..SLOTS).map(|_| ask(1))).await
         };
         let (first, results) = join(ask(1), others).await;

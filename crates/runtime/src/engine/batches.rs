@@ -35,7 +35,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::RwLock;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -46,6 +46,7 @@ use super::wait_for_log;
 use crate::app::App;
 use crate::config::Config;
 use crate::traces;
+use kit::moment::Moment;
 use kit::retry::Retry;
 use log::{Ack, Batch, Consumer, ConsumerStatus, Limits, Message, PartitionStatus, Topic};
 use store::{StoreError, Tx};
@@ -237,9 +238,9 @@ impl<H: Handler> Runner<H> {
     /// Waits for the work in progress until the deadline. The rest is not aborted, because database
     /// work must run to its end; if it still commits, the guard keeps the result correct.
     async fn leave(&mut self, consumer: Consumer) {
-        let deadline = Instant::now() + self.shared.options.drain;
+        let deadline = Moment::now() + self.shared.options.drain;
         consumer.drain(self.shared.options.drain).await;
-        while let Ok(Some(_)) = timeout_at(deadline, self.tasks.join_next()).await {}
+        while let Ok(Some(_)) = timeout(deadline.remaining(), self.tasks.join_next()).await {}
         if !self.tasks.is_empty() {
             tracing::warn!(batches = self.tasks.len(), "batches were not done before the deadline");
         }

@@ -10,13 +10,14 @@ use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use rand::RngExt as _;
 use tokio::task::{Id, JoinSet};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
 use crate::fairness::Share;
 use kit::clock::millis;
+use kit::moment::Moment;
 use kit::retry::{self, Retry};
 use store::claims::{self, Claim, ClaimError, Claimed, Kind, Skipped};
 use store::{Store, StoreError, within_timeout};
@@ -173,10 +174,10 @@ pub async fn run<H: Handler>(
             };
         let has_capacity = tasks.running.len() < options.in_flight;
         let woken = async {
-            let next_query = Instant::now() + empty_wakeup_pause(empty_wakeups);
+            let next_query = Moment::now() + empty_wakeup_pause(empty_wakeups);
             // The sender belongs to the store.
             let _changed = wakes.changed().await;
-            sleep_until(next_query).await;
+            sleep(next_query.remaining()).await;
         };
         is_woken = false;
         tokio::select! {
@@ -300,20 +301,20 @@ async fn drain(mut tasks: JoinSet<()>, stop: CancellationToken, deadline: Durati
 
 /// Jobs that this worker cannot process for now, each with the time until which it skips them.
 #[derive(Clone, Default)]
-struct Avoided(Arc<Mutex<HashMap<Uuid, Instant>>>);
+struct Avoided(Arc<Mutex<HashMap<Uuid, Moment>>>);
 
 impl Avoided {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Instant>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Moment>> {
         self.0.lock()
     }
 
     fn add(&self, job: Uuid, pause: Duration) {
-        self.lock().insert(job, Instant::now() + pause);
+        self.lock().insert(job, Moment::now() + pause);
     }
 
     fn jobs(&self) -> Vec<Uuid> {
         let mut jobs = self.lock();
-        jobs.retain(|_, until| Instant::now() < *until);
+        jobs.retain(|_, until| !until.remaining().is_zero());
         jobs.keys().copied().collect()
     }
 }
@@ -353,8 +354,13 @@ impl<H: Handler> ClaimTask<H> {
         let _renewed = renewed.drop_guard();
         // In its own task, so that a panic ends only this row's attempt.
         let (handler, token) = (self.handler.clone(), stop.clone());
-        let work =
-            tokio::spawn(async move { handler.handle(&claim, &token).await }.in_current_span());
+        let work = async move {
+            if claim.is_taken_over {
+                retry::wait(claims::TAKEOVER_PAUSE, &token).await;
+            }
+            handler.handle(&claim, &token).await
+        };
+        let work = tokio::spawn(work.in_current_span());
         let hangs = async {
             stop.cancelled().await;
             sleep(TIMEOUT).await;
@@ -456,8 +462,9 @@ impl<H: Handler> ClaimTask<H> {
     }
 }
 
-/// Renews a lease until `done`. Cancels `stop` when the claim is lost, when the store was
-/// unreachable for as long as the lease, or when the attempt has lasted too long.
+/// Renews a lease until `done`: regularly, and at once when the database's clock was set forward.
+/// Cancels `stop` when the claim is lost, when the store was unreachable for as long as the lease,
+/// or when the attempt has lasted too long.
 async fn renew(
     store: Store,
     claim: Claim,
@@ -465,22 +472,27 @@ async fn renew(
     stop: CancellationToken,
     done: CancellationToken,
 ) {
-    let began = Instant::now();
+    let began = Moment::now();
     let mut held_until = began + lease;
+    let mut steps = store.database_clock().steps();
     while began.elapsed() < MAX_ATTEMPT_TIME {
-        retry::wait(lease / 3, &done).await;
+        tokio::select! {
+            () = retry::wait(lease / 3, &done) => {}
+            // The sender belongs to the store.
+            _ = steps.changed() => {}
+        }
         if done.is_cancelled() {
             return;
         }
-        let renewed_at = Instant::now();
+        let renewed_at = Moment::now();
         let store = store.clone();
         let renewing = async move { claims::renew(&store, &claim, lease).await };
-        match within_timeout(renewing, sleep_until(held_until)).await {
+        match within_timeout(renewing, sleep(held_until.remaining())).await {
             Ok(()) => held_until = renewed_at + lease,
             Err(ClaimError::Lost) => return stop.cancel(),
             Err(ClaimError::Store(error)) => {
                 tracing::warn!(%error, "cannot renew a lease");
-                if Instant::now() >= held_until {
+                if held_until.remaining().is_zero() {
                     return stop.cancel();
                 }
             }

@@ -11,13 +11,14 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response, StatusCode, header};
 use tokio::sync::OnceCell;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 use url::Url;
 
 use crate::config::Config;
 use crate::outbound::address::{LookupFailed, NameLookups, Refused, Resolver};
 use crate::traces;
 use kit::clock::Clock;
+use kit::moment::Moment;
 
 const USER_AGENT: &str = concat!("longshore/", env!("CARGO_PKG_VERSION"));
 
@@ -297,9 +298,9 @@ fn parse_retry_after(value: &HeaderValue, clock: &Clock) -> Option<Duration> {
 /// ignored.
 async fn beginning(mut answer: Response, max_bytes: usize) -> (Vec<u8>, bool) {
     let (mut bytes, mut is_complete) = (Vec::new(), false);
-    let deadline = Instant::now() + READ_TIME;
+    let deadline = Moment::now() + READ_TIME;
     while bytes.len() <= max_bytes {
-        match timeout_at(deadline, answer.chunk()).await {
+        match timeout(deadline.remaining(), answer.chunk()).await {
             Ok(Ok(Some(chunk))) => bytes.extend_from_slice(&chunk),
             Ok(Ok(None)) => {
                 is_complete = true;

@@ -22,6 +22,7 @@ use gateway::workspaces::settings::{self, Settings};
 use kit::clock::{hours, millis};
 use kit::fail_point;
 use kit::json::TreeObject;
+use kit::moment::Moment;
 use kit::retry::{Retry, TimedRetries, backoff};
 use kit::smtp::AddressBounce;
 use messages::content::{Content, Rendered};
@@ -97,6 +98,8 @@ pub struct TransactionalSender {
 struct StartedEmail {
     email: Email,
     claim: Claim,
+    /// When the claim was last known to be valid.
+    asked_at: Moment,
     recipient: Option<Recipient>,
     /// The hash of the recipient's address, for the link to unsubscribe.
     address: Option<Hash>,
@@ -203,6 +206,8 @@ impl TransactionalSender {
             (self.app.clock.now_ms(), user.as_ref().map(|user| user.service_id));
         let hash = address.as_ref().map(|hash| &hash[..]);
         rows::store_start(&mut tx, email.dispatch_id, now, service_id, hash).await?;
+        // Nobody takes over the claim before the commit.
+        let asked_at = Moment::now();
         tx.commit().await?;
         applied.into_iter().for_each(Applied::committed);
         fail_point!("transactional::claimed");
@@ -211,7 +216,9 @@ impl TransactionalSender {
         let abort_reason =
             abort_reason.or((claim.attempt > MAX_CLAIM_ATTEMPTS).then_some(NOT_PROCESSED));
         let (claim, recipient) = (*claim, user);
-        Ok(Some(StartedEmail { email, claim, recipient, address, campaign, abort_reason }))
+        let started =
+            StartedEmail { email, claim, asked_at, recipient, address, campaign, abort_reason };
+        Ok(Some(started))
     }
 
     /// Applies attributes that were received at a time, or reverts them and returns why they are invalid.
@@ -246,7 +253,7 @@ impl TransactionalSender {
             Ok(settings) => settings,
             Err(error) => return Ok(self.put_off(&started, &error.to_string(), None).await?),
         };
-        let outcome = self.render_and_send(&started).await;
+        let outcome = self.render_and_send(&started).await?;
         fail_point!("transactional::answered");
         let mut tries = TimedRetries::within(self.app.config.lease());
         // An accepted email must be stored as sent, or it is sent again.
@@ -260,29 +267,31 @@ impl TransactionalSender {
         }
     }
 
-    /// Renders the email and sends it to the relay.
-    async fn render_and_send(&self, started: &StartedEmail) -> EmailOutcome {
+    /// Renders the email and sends it to the relay, unless another worker has its claim.
+    async fn render_and_send(&self, started: &StartedEmail) -> Result<EmailOutcome, ClaimError> {
         let StartedEmail { email, recipient, address, campaign, abort_reason, .. } = started;
         if let Some(reason) = abort_reason {
-            return EmailOutcome::aborted(*reason);
+            return Ok(EmailOutcome::aborted(*reason));
         }
         let Some(recipient) = recipient.as_ref().filter(|user| is_emailable(user)) else {
-            return EmailOutcome::aborted(NOT_EMAILABLE);
+            return Ok(EmailOutcome::aborted(NOT_EMAILABLE));
         };
         if recipient.stopped.is_some() {
-            return EmailOutcome::aborted(NOT_EMAILABLE);
+            return Ok(EmailOutcome::aborted(NOT_EMAILABLE));
         }
         let campaign = campaign.as_ref().filter(|campaign| campaign.kind == Kind::Transactional);
-        let Some(campaign) = campaign else { return EmailOutcome::aborted(NO_CAMPAIGN) };
+        let Some(campaign) = campaign else { return Ok(EmailOutcome::aborted(NO_CAMPAIGN)) };
         if let Some(state) = campaign.inactive() {
-            return EmailOutcome::aborted(format!("Campaign is {state}"));
+            return Ok(EmailOutcome::aborted(format!("Campaign is {state}")));
         }
         let (settings, content) = match self.content(email.workspace_id, campaign).await {
             Ok((settings, Ok(content))) => (settings, content),
-            Err(error) => return EmailOutcome::Later { reason: error.to_string(), after: None },
+            Err(error) => {
+                return Ok(EmailOutcome::Later { reason: error.to_string(), after: None });
+            }
             Ok((_, Err(why))) => {
                 tracing::error!(campaign = %campaign.id, why, "the email of a campaign is invalid");
-                return EmailOutcome::aborted(format!("{NOT_RENDERED}: {why}"));
+                return Ok(EmailOutcome::aborted(format!("{NOT_RENDERED}: {why}")));
             }
         };
         let origin = Origin {
@@ -295,7 +304,7 @@ impl TransactionalSender {
             self.render(email, (recipient, *address), &settings, &content, &origin).await;
         let rendered = match rendered {
             Ok(rendered) => rendered,
-            Err(outcome) => return outcome,
+            Err(outcome) => return Ok(outcome),
         };
         let message = Outgoing {
             workspace_id: email.workspace_id,
@@ -313,7 +322,8 @@ impl TransactionalSender {
             send_id: None,
             request_id: &email.request_id,
         };
-        channels::send(&self.app, message).await.into()
+        claims::check_held(&self.app.store, &started.claim, started.asked_at).await?;
+        Ok(channels::send(&self.app, message).await.into())
     }
 
     /// A campaign's email, or why it is invalid, with the settings that it is valid for.

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::{Claim, Kind};
 use crate::{Store, StoreError, Tx, now_sql};
 use kit::clock::millis;
+use kit::moment::Moment;
 
 // $1 is the kind.
 //
@@ -23,13 +24,15 @@ macro_rules! due_jobs_sql {
             $now,
             " AS pause, job, workspace_id
                  FROM claims WHERE kind = $1 ORDER BY due_at LIMIT 1)
-             SELECT pause, job, workspace_id, CASE WHEN pause <= 0 THEN
+             SELECT ",
+            $now,
+            ", pause, job, workspace_id, CASE WHEN pause <= 0 THEN
                  (SELECT job FROM claims
                   WHERE kind = $1 AND job < next.job ORDER BY job DESC LIMIT 1) IS NULL
                  AND (SELECT job FROM claims
                       WHERE kind = $1 AND job > next.job ORDER BY job LIMIT 1) IS NULL
                  ELSE FALSE END
-             FROM next"
+             FROM (SELECT 1) AS one LEFT JOIN next ON TRUE"
         )
     };
 }
@@ -141,7 +144,8 @@ macro_rules! claimable_sql {
     };
 }
 
-// $1 is the kind, $2 the job, $3 the limit, $4 the lease in milliseconds, $5 the owner.
+// $1 is the kind, $2 the job, $3 the limit, $4 the lease in milliseconds, $5 the owner, $6 the time
+// up to which held rows are taken over.
 macro_rules! take_sql {
     ($now:expr, $lock:literal, $is_picked:literal, $was_held:literal) => {
         concat!(
@@ -149,7 +153,10 @@ macro_rules! take_sql {
                  SELECT item, owner IS NOT NULL AS was_held FROM claims
                  WHERE kind = $1 AND job = $2 AND due_at <= ",
             $now,
-            "    ORDER BY due_at, item LIMIT $3 ",
+            "    AND (owner IS NULL OR ",
+            $now,
+            " <= $6)
+                 ORDER BY due_at, item LIMIT $3 ",
             $lock,
             ")
              UPDATE claims SET due_at = $4 + ",
@@ -164,13 +171,14 @@ macro_rules! take_sql {
 }
 
 macro_rules! update {
-    ($sql:expr, $kind:expr, $job:expr, $limit:expr, $lease:expr, $owner:expr) => {
+    ($sql:expr, $kind:expr, $job:expr, $limit:expr, $lease:expr, $owner:expr, $until:expr) => {
         sqlx::query_as::<_, TakenRow>($sql)
             .bind($kind.name())
             .bind($job)
             .bind($limit)
             .bind(millis($lease))
             .bind($owner)
+            .bind($until)
     };
 }
 
@@ -299,6 +307,9 @@ enum DueJobs {
 /// only job.
 type FirstRow = (i64, Uuid, i32, bool);
 
+/// The database's time, and the first row if there is one.
+type Poll = (i64, Option<i64>, Option<Uuid>, Option<i32>, bool);
+
 impl DueJobs {
     fn new(row: Option<FirstRow>) -> Self {
         match row {
@@ -310,19 +321,23 @@ impl DueJobs {
     }
 }
 
-/// Whether a row of a kind is due, or when: the only query of an idle worker. On SQLite it never
-/// waits for the write lock.
+/// Whether a row of a kind is due, or when: the only query of an idle worker, which also compares
+/// the clocks. On SQLite it never waits for the write lock.
 async fn due_jobs(store: &Store, kind: Kind) -> Result<DueJobs, StoreError> {
     const POSTGRES: &str = due_jobs_sql!(now_sql!(postgres_statement));
     const SQLITE: &str = due_jobs_sql!(now_sql!(sqlite));
-    Ok(DueJobs::new(match store {
+    let asked = Moment::now();
+    let (now, pause, job, workspace, is_only): Poll = match store {
         Store::Postgres { pool, .. } => {
-            sqlx::query_as(POSTGRES).bind(kind.name()).fetch_optional(pool).await?
+            sqlx::query_as(POSTGRES).bind(kind.name()).fetch_one(pool).await?
         }
         Store::Sqlite { read, .. } => {
-            sqlx::query_as(SQLITE).bind(kind.name()).fetch_optional(read).await?
+            sqlx::query_as(SQLITE).bind(kind.name()).fetch_one(read).await?
         }
-    }))
+    };
+    store.database_clock().compare(now, asked);
+    let first = pause.zip(job).zip(workspace);
+    Ok(DueJobs::new(first.map(|((pause, job), workspace)| (pause, job, workspace, is_only))))
 }
 
 /// The job to claim rows of; none if all are skipped, or their receivers have no room.
@@ -405,12 +420,13 @@ async fn take_limited(
         .bind(own_limit)
         .fetch_one(&mut **connection)
         .await?;
-    let owner = Uuid::new_v4();
-    let query =
-        update!(TAKE_POSTGRES, kind, next.job, claimable.clamp(0, limit.into()), lease, owner);
+    let (owner, asked_at) = (Uuid::new_v4(), Moment::now());
+    let until = store.database_clock().takes_over_until(lease);
+    let limit = claimable.clamp(0, limit.into());
+    let query = update!(TAKE_POSTGRES, kind, next.job, limit, lease, owner, until);
     let rows = query.fetch_all(&mut **connection).await?;
     tx.commit().await?;
-    Ok(into_claims(kind, next.job, owner, rows, &[]))
+    Ok(into_claims(kind, next.job, (owner, asked_at), rows, &[]))
 }
 
 /// Claims rows of a job.
@@ -422,20 +438,21 @@ async fn take_of_job(
     lease: Duration,
 ) -> Result<Vec<Claim>, StoreError> {
     const SQLITE: &str = take_sql!(now_sql!(sqlite), "", "IN (SELECT item FROM picked)", "FALSE");
-    let owner = Uuid::new_v4();
+    let (owner, asked_at) = (Uuid::new_v4(), Moment::now());
+    let until = store.database_clock().takes_over_until(lease);
     // SQLite cannot return the old values of a row, and only one process uses it.
     let (rows, expired) = match store {
         Store::Postgres { pool, .. } => {
-            let query = update!(TAKE_POSTGRES, kind, job, limit, lease, owner);
+            let query = update!(TAKE_POSTGRES, kind, job, limit, lease, owner, until);
             (query.fetch_all(pool).await?, Vec::new())
         }
         Store::Sqlite { read, write, .. } => {
             let expired = expired_items(read, kind, job).await?;
-            let query = update!(SQLITE, kind, job, limit, lease, owner);
+            let query = update!(SQLITE, kind, job, limit, lease, owner, until);
             (query.fetch_all(write).await?, expired)
         }
     };
-    Ok(into_claims(kind, job, owner, rows, &expired))
+    Ok(into_claims(kind, job, (owner, asked_at), rows, &expired))
 }
 
 // An array, because PostgreSQL might reverse the order of a join.
@@ -453,7 +470,7 @@ type TakenRow = (i64, i32, i32, bool);
 fn into_claims(
     kind: Kind,
     job: Uuid,
-    owner: Uuid,
+    (owner, asked_at): (Uuid, Moment),
     rows: Vec<TakenRow>,
     expired: &[i64],
 ) -> Vec<Claim> {
@@ -461,8 +478,9 @@ fn into_claims(
     let mut claims: Vec<Claim> = rows
         .into_iter()
         .map(|(item, attempt, workspace, was_held)| {
-            taken_over += u64::from(was_held || expired.contains(&item));
-            Claim { kind, job, workspace, item, attempt, owner }
+            let is_taken_over = was_held || expired.contains(&item);
+            taken_over += u64::from(is_taken_over);
+            Claim { kind, job, workspace, item, attempt, is_taken_over, asked_at, owner }
         })
         .collect();
     if taken_over > 0 {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use content::campaigns::{self, Campaign, Kind, Trigger};
 use kit::json::ObjectText;
+use kit::moment::Moment;
 use store::{StoreError, Tx};
 
 /// How long a process uses cached rules.
@@ -63,7 +64,7 @@ impl CampaignRules {
 
 /// This process's cache of the rules of workspaces, each for a few seconds.
 #[derive(Debug, Default)]
-pub struct KnownCampaignRules(Mutex<HashMap<i32, (Instant, Arc<CampaignRules>)>>);
+pub struct KnownCampaignRules(Mutex<HashMap<i32, (Moment, Arc<CampaignRules>)>>);
 
 impl KnownCampaignRules {
     /// The rules of a workspace, at most a few seconds old.
@@ -75,7 +76,7 @@ impl KnownCampaignRules {
         if let Some(rules) = self.cached(workspace) {
             return Ok(rules);
         }
-        let since = Instant::now();
+        let since = Moment::now();
         let rules = Arc::new(CampaignRules::from_declared(
             campaigns::triggered_by_purchases(tx, workspace).await?,
         ));

@@ -185,6 +185,20 @@ async fn workers_that_are_killed_lose_nothing() {
     scene.fleet.close().await;
 }
 
+/// A worker stops once it has claimed an email, and continues after another one has sent it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stalled_worker_does_not_send_what_another_has_sent() {
+    let mut scene = failing(Backend::Fleet(1), "worker-1", "transactional::claimed=stop").await;
+    let dispatch = scene.sent(&to("ann", json!({}))).await;
+    eventually("the worker stops", || async { scene.fleet.is_stopped("worker-1") }).await;
+    scene.fleet.launch("worker-2").await;
+    assert_eq!(scene.first_postback(&dispatch).await["status"], "sent");
+    scene.fleet.resume("worker-1");
+    scene.fleet.terminate("worker-1").await;
+    assert_eq!(scene.relay.accepted().len(), 1);
+    scene.fleet.close().await;
+}
+
 /// The relay has an email, and its outcome cannot be committed at first: it is still stored, and
 /// not sent again.
 #[tokio::test(flavor = "multi_thread")]

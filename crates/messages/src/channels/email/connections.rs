@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -19,6 +19,7 @@ use super::connection::Connection;
 use super::conversation::{OutgoingEmail, SmtpError, reset_connection, send_email};
 use crate::Outcome;
 use gateway::workspaces::relay::Relay;
+use kit::moment::Moment;
 use runtime::app::queue::current_holder;
 use runtime::config::{Config, Smtp};
 use runtime::fairness::{Reservation, SLOT_BYTES, SharedMemory};
@@ -67,8 +68,8 @@ pub struct RelayPermit {
 
 struct PooledConnection {
     connection: Connection,
-    opened: Instant,
-    used: Instant,
+    opened: Moment,
+    used: Moment,
     /// Whether the relay deferred the last email.
     has_deferred: bool,
 }
@@ -122,7 +123,7 @@ impl RelayPools {
     async fn close_idle_connections(self) {
         loop {
             sleep(CLEANUP_INTERVAL).await;
-            let (expired, none_left) = self.take_expired(Instant::now());
+            let (expired, none_left) = self.take_expired(Moment::now());
             for pooled in expired {
                 tokio::spawn(pooled.close());
             }
@@ -133,7 +134,7 @@ impl RelayPools {
     }
 
     /// Removes the connections to close; returns whether none is left.
-    fn take_expired(&self, now: Instant) -> (Vec<PooledConnection>, bool) {
+    fn take_expired(&self, now: Moment) -> (Vec<PooledConnection>, bool) {
         let (mut expired, mut state) = (Vec::new(), self.0.lock());
         state.pools.retain(|_, pool| {
             let mut idle = pool.idle.lock();
@@ -156,8 +157,8 @@ impl RelayPermit {
 }
 
 impl PooledConnection {
-    fn is_expired(&self, settings: &Smtp, now: Instant) -> bool {
-        let since = |then: Instant| now.saturating_duration_since(then).as_secs();
+    fn is_expired(&self, settings: &Smtp, now: Moment) -> bool {
+        let since = |then: Moment| now.duration_since(then).as_secs();
         since(self.used) >= settings.idle_seconds || since(self.opened) >= settings.age_seconds
     }
 
@@ -237,7 +238,7 @@ impl RelayPool {
     }
 
     fn take_idle(&self) -> Option<PooledConnection> {
-        let now = Instant::now();
+        let now = Moment::now();
         let mut idle = self.idle.lock();
         while let Some(pooled) = idle.pop() {
             if !pooled.is_expired(&self.settings, now) {
@@ -249,7 +250,7 @@ impl RelayPool {
     }
 
     fn put_back(&self, mut pooled: PooledConnection) {
-        pooled.used = Instant::now();
+        pooled.used = Moment::now();
         self.idle.lock().push(pooled);
     }
 }
@@ -262,7 +263,7 @@ async fn open(connector: &Connector) -> Result<PooledConnection, SmtpError> {
     let opened = connector.connect().await;
     let outcome = if opened.is_ok() { "opened" } else { "failed" };
     metrics::counter!("longshore_smtp_connections_total", "outcome" => outcome).increment(1);
-    let now = Instant::now();
+    let now = Moment::now();
     opened.map(|connection| PooledConnection {
         connection,
         opened: now,

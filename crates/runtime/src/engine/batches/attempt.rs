@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::time::sleep;
 
@@ -13,6 +13,7 @@ use super::rows;
 use super::shared::{ApplyMode, Shared, TIMEOUT};
 use super::work::{Done, Work};
 use kit::fail_point;
+use kit::moment::Moment;
 use kit::retry;
 use log::offsets::{self, GroupOffset};
 use log::{Ack, Batch};
@@ -58,7 +59,7 @@ pub(super) async fn process_batch<H: Handler>(
     batch: Batch,
     ack: Ack,
 ) -> Ending {
-    let began = Instant::now();
+    let began = Moment::now();
     let batch = Arc::new(batch);
     let position = batch.position.clone();
     let mut attempt =
@@ -181,7 +182,7 @@ impl<H: Handler> Attempt<H> {
     /// Tries messages until they are applied, or cannot be applied together.
     async fn step(&mut self, mut piece: Range<usize>, mut mode: ApplyMode, alone: bool) -> Step {
         let mut tries = 0;
-        let (mut too_large_tries, mut too_large_since) = (0, Instant::now());
+        let (mut too_large_tries, mut too_large_since) = (0, Moment::now());
         loop {
             piece.start = piece.start.max(self.first_unapplied());
             if piece.is_empty() {
@@ -199,7 +200,7 @@ impl<H: Handler> Attempt<H> {
                 }
                 Err(Failure::TooLarge(_)) if matches!(mode, ApplyMode::Together) => {
                     mode = ApplyMode::InParts;
-                    (too_large_tries, too_large_since) = (0, Instant::now());
+                    (too_large_tries, too_large_since) = (0, Moment::now());
                     continue;
                 }
                 Err(Failure::TooLarge(text)) if matches!(mode, ApplyMode::InParts) => {
@@ -227,7 +228,7 @@ impl<H: Handler> Attempt<H> {
                 Err(
                     Failure::Transient(text) | Failure::TooLarge(text) | Failure::Permanent(text),
                 ) => {
-                    (too_large_tries, too_large_since) = (0, Instant::now());
+                    (too_large_tries, too_large_since) = (0, Moment::now());
                     (1, text)
                 }
             };
@@ -327,7 +328,7 @@ impl<H: Handler> Attempt<H> {
 
     /// Applies messages together with the offset after them.
     async fn commit(&mut self, piece: &Range<usize>, mode: &ApplyMode) -> Result<(), Failure> {
-        let began = Instant::now();
+        let began = Moment::now();
         let work = Work {
             shared: self.shared.clone(),
             batch: self.batch.clone(),

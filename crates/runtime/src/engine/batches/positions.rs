@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::Handler;
+use kit::moment::Moment;
 use log::offsets::{self, GroupOffset};
 use log::{ConsumerStatus, IdlePartition, PartitionStatus, Topic};
 use store::{Store, StoreError, within_timeout};
@@ -82,7 +83,7 @@ pub(super) struct Positions {
     /// The positions before the query, of idle and of stopped partitions.
     idle: Vec<IdlePartition>,
     stopped: Vec<GroupOffset>,
-    query_at: Instant,
+    query_at: Moment,
     /// The connection for notifications shows when the database is back.
     connection: Option<watch::Receiver<bool>>,
 }
@@ -96,7 +97,7 @@ impl Positions {
             query: JoinSet::new(),
             idle: Vec::new(),
             stopped: Vec::new(),
-            query_at: Instant::now() + INTERVAL,
+            query_at: Moment::now() + INTERVAL,
             connection: store.wake().connection(),
         }
     }
@@ -111,10 +112,10 @@ impl Positions {
             is_changed
         });
         if is_changed {
-            self.query_at = Instant::now();
+            self.query_at = Moment::now();
         }
         let is_any_stopped = partitions.iter().any(|status| status.stopped.is_some());
-        if !self.query.is_empty() || (Instant::now() < self.query_at && !is_any_stopped) {
+        if !self.query.is_empty() || (!self.query_at.remaining().is_zero() && !is_any_stopped) {
             return;
         }
         // Before the query, so that it sees what is done now.
@@ -154,7 +155,7 @@ impl Positions {
                 return false;
             }
         };
-        self.query_at = Instant::now() + INTERVAL;
+        self.query_at = Moment::now() + INTERVAL;
         for idle in std::mem::take(&mut self.idle) {
             let expected = &idle.position;
             let stored = stored.iter().find(|stored| {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::RwLock;
@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::failure::Failure;
 use super::{Handler, Options};
 use crate::app::App;
+use kit::moment::Moment;
 use log::message_ids::{self, ID_RETENTION_MS, Scope};
 use log::offsets::GroupOffset;
 use log::{Batch, Topic};
@@ -35,7 +36,7 @@ pub(super) struct Shared<H> {
     /// waiting for something else.
     pub alone: RwLock<()>,
     /// The time of the last deletion of ids, by partition.
-    pub swept: Mutex<HashMap<i32, Instant>>,
+    pub swept: Mutex<HashMap<i32, Moment>>,
     /// The causes of waiting partitions, for operators.
     pub waiting: Mutex<BTreeMap<i32, String>>,
     pub shutdown: CancellationToken,
@@ -101,7 +102,7 @@ impl<H: Handler> Shared<H> {
         let (first, partition) = (&batch.messages[0], batch.position.partition);
         {
             let mut swept = self.swept.lock();
-            let now = Instant::now();
+            let now = Moment::now();
             if swept.get(&partition).is_some_and(|last| now.duration_since(*last) < SWEEP_INTERVAL)
             {
                 return;
