@@ -10,13 +10,18 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::support::{Api, user_records};
+use crate::support::proxy::{Proxy, ProxyMode};
+use crate::support::storage::TestStorage;
+use crate::support::{Api, WorkspaceFile, user_records};
 
 /// Users with a text of 16 KiB each.
 const USERS: usize = 500;
 
 /// How long its receiver takes for each message.
 const SLOW: Duration = Duration::from_secs(10);
+
+/// How long each piece of a request takes to its storage.
+const SLOW_PIECE: Duration = Duration::from_secs(3);
 
 /// What it does.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,12 +34,14 @@ pub enum Activity {
     Templates,
     /// Exports of audiences with such patterns, and of all users.
     Exports,
+    /// Exports of all users to a storage of its own that takes long.
+    Storage,
     All,
 }
 
 impl Activity {
-    pub const ALL: [Self; 5] =
-        [Self::Patterns, Self::Schedules, Self::Templates, Self::Exports, Self::All];
+    pub const ALL: [Self; 6] =
+        [Self::Patterns, Self::Schedules, Self::Templates, Self::Exports, Self::Storage, Self::All];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -42,8 +49,30 @@ impl Activity {
             Self::Schedules => "schedules",
             Self::Templates => "templates, slow receiver",
             Self::Exports => "exports",
+            Self::Storage => "exports, slow storage",
             Self::All => "all of these",
         }
+    }
+}
+
+/// Its own storage: the S3 server, over a way that becomes slow.
+pub struct SlowStorage {
+    storage: TestStorage,
+    proxy: Proxy,
+}
+
+impl SlowStorage {
+    const NAME: &str = "slow";
+
+    pub async fn new() -> Self {
+        let storage = TestStorage::s3().await;
+        let proxy = Proxy::to(storage.endpoint()).await;
+        Self { storage: storage.at(&proxy.endpoint()), proxy }
+    }
+
+    /// The workspace with the storage, which is tested when that is applied.
+    pub fn declared(&self, workspace: WorkspaceFile) -> WorkspaceFile {
+        workspace.with_named_storage(Self::NAME, &self.storage)
     }
 }
 
@@ -51,6 +80,7 @@ pub struct Hostile {
     api: Api,
     connections: usize,
     receiver: SocketAddr,
+    _storage: SlowStorage,
 }
 
 /// What it does now.
@@ -60,12 +90,13 @@ pub struct Working {
 }
 
 impl Hostile {
-    pub async fn new(api: Api, connections: usize) -> Self {
+    pub async fn new(api: Api, connections: usize, storage: SlowStorage) -> Self {
+        storage.proxy.set(ProxyMode::Slow(SLOW_PIECE));
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("an address");
         let receiver = listener.local_addr().expect("an address");
         let router = Router::new().fallback(|| tokio::time::sleep(SLOW));
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { api, connections, receiver }
+        Self { api, connections, receiver, _storage: storage }
     }
 
     /// Its users, to be imported.
@@ -115,6 +146,12 @@ impl Hostile {
                 let body = json!({ "broadcast": true, "audience": audience, "messages": messages });
                 requests.push(("/messages/send", body));
             }
+        }
+        if includes(Activity::Storage) {
+            let body = json!({
+                "audience": everybody(), "users_per_file": 100, "destination": SlowStorage::NAME,
+            });
+            requests.push(("/users/export/segment", body));
         }
         if includes(Activity::Exports) {
             for audience in [matching(500), everybody()] {

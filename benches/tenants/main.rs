@@ -31,7 +31,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::figures::Figures;
-use crate::hostile::{Activity, Hostile};
+use crate::hostile::{Activity, Hostile, SlowStorage};
 use crate::others::{Latencies, Others};
 use crate::support::WorkspaceFile;
 use crate::support::fleet::{Backend, Fleet};
@@ -53,6 +53,9 @@ struct Arguments {
     /// Connections of the hostile workspace
     #[arg(long, default_value_t = 16)]
     connections: usize,
+    /// How many times slower than usual the other workspaces work, on a busy machine
+    #[arg(long, default_value_t = 1)]
+    slower: u32,
     /// Partitions of each topic
     #[arg(long, default_value_t = 16)]
     partitions: u32,
@@ -78,11 +81,13 @@ async fn main() {
     let fleet = Fleet::start_with(Backend::Fleet(1), &[], |all| all.extend(settings)).await;
     let names = (0..arguments.workspaces).map(|n| format!("other-{n}"));
     let mut files: Vec<WorkspaceFile> = names.map(|name| workspace(&name)).collect();
-    files.push(workspace("hostile"));
+    let storage = SlowStorage::new().await;
+    files.push(storage.declared(workspace("hostile")));
     let mut apis = fleet.apply(&files).await;
-    let hostile = Hostile::new(apis.pop().expect("the last one"), arguments.connections).await;
+    let api = apis.pop().expect("the last one");
+    let hostile = Hostile::new(api, arguments.connections, storage).await;
     fleet.import("hostile", &hostile.users()).await;
-    let others = Others::new(apis).await;
+    let others = Others::new(apis, arguments.slower).await;
     fleet.applied().await;
     let pool = PgPool::connect(&fleet.database_url()).await.expect("PostgreSQL answers");
 

@@ -34,6 +34,8 @@ const LATEST: Duration = Duration::from_secs(60);
 
 pub struct Others {
     apis: Vec<Api>,
+    /// By how much every pace is multiplied.
+    slower: u32,
     arrivals: Arrivals,
 }
 
@@ -60,14 +62,14 @@ enum Kind {
 }
 
 impl Others {
-    pub async fn new(apis: Vec<Api>) -> Self {
+    pub async fn new(apis: Vec<Api>, slower: u32) -> Self {
         let users: Vec<_> =
             (0..USERS).map(|n| json!({ "external_id": format!("u{n}"), "tier": "gold" })).collect();
         for api in &apis {
             let tracked = api.post("/users/track", &json!({ "attributes": users })).await;
             assert_eq!(tracked.status, 201, "{tracked:?}");
         }
-        Self { apis, arrivals: Arrivals::start().await }
+        Self { apis, slower, arrivals: Arrivals::start().await }
     }
 
     /// Works for so long, and waits for the end of all that began.
@@ -81,7 +83,8 @@ impl Others {
     }
 
     async fn repeat(&self, kind: Kind, pace: Duration, time: Duration) -> Times {
-        let (began, mut ticks, mut tasks) = (Instant::now(), interval(pace), JoinSet::new());
+        let mut ticks = interval(pace * self.slower);
+        let (began, mut tasks) = (Instant::now(), JoinSet::new());
         let mut apis = self.apis.iter().cycle();
         while began.elapsed() < time {
             let due = ticks.tick().await;

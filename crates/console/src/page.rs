@@ -7,6 +7,7 @@ use axum::http::request::Parts;
 
 use crate::app::App;
 use console_frame::PageError;
+use kit::compute::NO_WORKSPACE;
 
 /// A request for a page, with the app. It derefs to the [`console_frame::page::Page`].
 #[derive(Clone)]
@@ -20,6 +21,14 @@ impl Deref for Page {
 
     fn deref(&self) -> &console_frame::page::Page {
         &self.frame
+    }
+}
+
+impl Page {
+    /// Runs work on a compute thread of the page's workspace.
+    pub fn compute<T>(&self, work: impl FnOnce() -> T) -> T {
+        let workspace = self.workspace_if_any().map_or(NO_WORKSPACE, |workspace| workspace.id);
+        self.app.cores.compute_here(workspace, work)
     }
 }
 

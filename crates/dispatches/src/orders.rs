@@ -226,7 +226,7 @@ async fn accept(
         Endpoint::Trigger => campaign_messages(&app, caller.workspace.id, &members).await?,
     };
     // Compiles regular expressions and parses templates.
-    let checked = app.cores.compute_here(|| match endpoint {
+    let checked = app.cores.compute_here(caller.workspace.id, || match endpoint {
         Endpoint::Send => SendRequest::read(&members, &settings, &campaigns),
         Endpoint::Trigger => {
             TriggerRequest::read(&members, campaign_messages.as_ref(), &settings, &campaigns)

@@ -211,7 +211,7 @@ pub async fn preview_campaign(
     subject: &Subject,
 ) -> Result<Option<CampaignPreview>, DispatchError> {
     let settings = settings::find(app, workspace).await?;
-    let declared = app.cores.compute_here(|| declared(campaign, &settings));
+    let declared = app.cores.compute_here(workspace, || declared(campaign, &settings));
     let Some((content, problems)) = declared else { return Ok(None) };
     let drafts = content.messages().iter().map(Draft::Message);
     let (mut previews, warnings) = render_all(app, workspace, &settings, drafts, subject).await;
@@ -384,7 +384,7 @@ async fn handle(
     let user = mention(external_user_id.as_ref(), &user)?;
     let settings = settings::find(&app, workspace_id).await?;
     let text = template.map(|source| {
-        app.cores.compute_here(|| {
+        app.cores.compute_here(workspace_id, || {
             let template = Template::parse(&source, &names(&settings)).map_err(invalid_template)?;
             match template.mistake() {
                 Some(mistake) => Err(invalid_template(mistake)),
@@ -400,7 +400,7 @@ async fn handle(
     let (content, errors) = match (&text, &campaign) {
         (Some(_), _) => (Content::default(), Vec::new()),
         (None, Some(campaign)) => {
-            let declared = app.cores.compute_here(|| declared(campaign, &settings));
+            let declared = app.cores.compute_here(workspace_id, || declared(campaign, &settings));
             let (content, problems) =
                 declared.ok_or_else(|| ApiError::invalid_field(NO_MESSAGES))?;
             let errors = problems.into_iter().map(MessageProblem::from).collect();
@@ -408,8 +408,9 @@ async fn handle(
         }
         (None, None) => {
             let messages = messages.as_ref().map(|Messages(messages)| messages);
+            let read = || request::contents(messages, MessageSource::Send, &settings);
             app.cores
-                .compute_here(|| request::contents(messages, MessageSource::Send, &settings))
+                .compute_here(workspace_id, read)
                 .map(|(content, _, problems)| (content, problems))?
         }
     };

@@ -50,7 +50,7 @@ impl SegmentSend {
         let messages = campaign_messages(app, workspace, &body).await?;
         // Parses templates.
         let read = || TriggerRequest::read(&body, messages.as_ref(), &settings, &known);
-        let checked: CheckedSend = app.cores.compute_here(read)?;
+        let checked: CheckedSend = app.cores.compute_here(workspace, read)?;
         let received = Received { id: Uuid::now_v7(), at: app.clock.now_ms() };
         let order = checked.order(Kind::Send, received, workspace, request_id);
         let order = Order { requested_by: Some(actor), ..order };

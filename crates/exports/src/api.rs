@@ -136,7 +136,7 @@ async fn request_segment(
     let (workspace, check) = (caller.workspace.id, check_address(&app));
     // Compiles regular expressions.
     let read = || ExportOptions::read_with_users(&fields, workspace, check);
-    let request = app.cores.compute_here(read);
+    let request = app.cores.compute_here(workspace, read);
     respond(&app, caller, key, &body, &fields, request).await
 }
 

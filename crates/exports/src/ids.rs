@@ -148,7 +148,7 @@ pub(crate) async fn append_users(
         let stored: usize = page.iter().map(ReadUser::bytes).sum();
         let mut append = || page.iter().for_each(|user| records.append(&user.row()));
         if stored > INLINE_BYTES {
-            app.cores.compute_here(append);
+            app.cores.compute_here(workspace, append);
         } else {
             append();
         }

@@ -167,8 +167,9 @@ impl Finder {
     /// Decides for the users of the chunk.
     fn work(&mut self, slice: i16) -> Result<(), ExportError> {
         let chunk = std::mem::take(&mut self.chunk);
-        let cores = self.cores.clone();
-        let worked = cores.compute_each(chunk.users(), |user| self.decide(&user, slice));
+        let (cores, workspace) = (self.cores.clone(), self.workspace);
+        let decide = |user: UserRow<'_>| self.decide(&user, slice);
+        let worked = cores.compute_each(workspace, chunk.users(), decide);
         self.chunk = chunk.cleared();
         worked
     }

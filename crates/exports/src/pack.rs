@@ -237,6 +237,7 @@ struct Pipeline {
     packer: Packer,
     spill: Spill,
     cores: Cores,
+    workspace: i32,
     reserved: Reservation,
     stop: CancellationToken,
     users: i64,
@@ -262,6 +263,7 @@ impl Pipeline {
             packer: Packer::new(spec.shape, spec.entry_name.clone(), spec.time),
             spill: spec.spill.clone(),
             cores: cores.clone(),
+            workspace: spec.workspace,
             reserved,
             stop: stop.clone(),
             users: 0,
@@ -303,7 +305,7 @@ impl Pipeline {
         self.reserve(self.packer.held_bytes() + 2 * self.chunk.bytes())?;
         self.stored_bytes += self.chunk.bytes() as u64;
         let cores = self.cores.clone();
-        cores.compute_slice(|| self.project())?;
+        cores.compute_slice(self.workspace, || self.project())?;
         self.chunk.clear();
         if let Some(piece) = self.packer.take(PIECE_BYTES) {
             self.spill.put(piece)?;
@@ -350,9 +352,9 @@ impl Pipeline {
         if !self.spill.is_empty() {
             self.reserve(STREAM_MEMORY_BYTES)?;
         }
-        let Self { selection_bytes, packer, mut spill, cores, mut reserved, .. } = self;
+        let Self { selection_bytes, packer, mut spill, cores, workspace, mut reserved, .. } = self;
         let (users, broken) = (self.users, self.broken);
-        let (file, finishing) = cores.compute_slice(|| {
+        let (file, finishing) = cores.compute_slice(workspace, || {
             let began = Instant::now();
             (packer.finish(), began.elapsed())
         });
@@ -366,7 +368,7 @@ impl Pipeline {
             return Ok(PackedPart { file, spill, sha256: None, users, broken, reserved });
         }
         reserved.shrink(selection_bytes + file.bytes.len());
-        let (sha256, hashing) = cores.compute_slice(|| {
+        let (sha256, hashing) = cores.compute_slice(workspace, || {
             let began = Instant::now();
             (Sha256::digest(&file.bytes).into(), began.elapsed())
         });

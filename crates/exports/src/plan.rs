@@ -193,12 +193,12 @@ pub(super) async fn scope(
     let matcher = match (audience, &segment) {
         (Audience::Connected(audience), _) => {
             let read = || matcher(people::audience::Audience::read(&audience.into()));
-            Some(cores.compute_here(read)?)
+            Some(cores.compute_here(workspace, read)?)
         }
         (_, Some(segment)) if segment.id != segments::all_users_id(workspace) => {
             let audience = (&segment.audience).into();
             let read = || matcher(people::audience::Audience::read_segment(&audience));
-            Some(cores.compute_here(read)?)
+            Some(cores.compute_here(workspace, read)?)
         }
         _ => None,
     };

@@ -160,7 +160,8 @@ async fn size(
     let workspace = caller.workspace.id;
     let members = body.object_in_place(&app)?;
     // Compiles regular expressions.
-    let users = app.cores.compute_here(|| fields::read::<Target>(&members)?.read(workspace))?;
+    let read = || fields::read::<Target>(&members)?.read(workspace);
+    let users = app.cores.compute_here(workspace, read)?;
     drop((members, body));
     let SegmentSample { users: size, .. } = sample_users(&app, workspace, users, 0).await?;
     Ok(Json(Size { message: SuccessText::Success, size }))
@@ -175,7 +176,8 @@ async fn sample(
     let workspace = &caller.workspace;
     let mut members = body.object_in_place(&app)?;
     record_fields::note_alias(&mut members, workspace.aliases.service_id.as_deref());
-    let (users, set, limit) = app.cores.compute_here(|| read_sample(&members, workspace.id))?;
+    let read = || read_sample(&members, workspace.id);
+    let (users, set, limit) = app.cores.compute_here(workspace.id, read)?;
     // The response takes the memory of the body.
     drop((members, body));
     let SegmentSample { users: size, service_ids } =

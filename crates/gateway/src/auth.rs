@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::address::{client_address, is_allowed};
 use super::audit::AuditedRequest;
+use super::coding::ResponseOf;
 use super::limits::{self, BudgetStatus};
 use super::request::RequestId;
 use super::{ADDRESS_REFUSED, ApiError, Caller, Connection, body, refused};
@@ -151,6 +152,7 @@ async fn check(
                 if let Some(audited) = audited {
                     audited.complete(&response).await;
                 }
+                response.extensions_mut().insert(ResponseOf(workspace.id));
                 response
             };
             held_by(holder, handled).await

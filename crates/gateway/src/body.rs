@@ -17,6 +17,7 @@ use super::coding::{self, Coding, INLINE_BYTES, is_json_type};
 use super::memory::reserve_slot;
 use super::{ApiError, COMPANY, Caller, Code, count_refused, fields, value};
 use crate::app::App;
+use kit::compute::NO_WORKSPACE;
 use kit::json;
 use kit::words::{about_field, beginning};
 use runtime::fairness::{Holder, Reservation, SLOT_BYTES, SharedMemory};
@@ -58,6 +59,8 @@ where
 /// encoding are checked.
 pub struct JsonText {
     text: String,
+    /// The sender's.
+    pub(super) workspace: i32,
     /// The memory that it uses; none if it did not come with a request.
     memory: Option<Reservation>,
     /// A slot of the sending workspace, if only the body identifies the workspace.
@@ -87,7 +90,7 @@ impl JsonText {
 
     /// [`object`](Self::object) for bodies of any size: large ones do not block other requests.
     pub fn object_in_place(&self, app: &App) -> Result<Map<String, Value>, ApiError> {
-        in_place(app, self.bytes(), || self.object())
+        self.in_place(app, || self.object())
     }
 
     /// Rejects a body of a request that has no fields, unless it is empty or null, as some clients
@@ -97,6 +100,11 @@ impl JsonText {
             return Ok(());
         }
         fields::read(&self.object()?).map(|IgnoredFields {}| ())
+    }
+
+    /// Does work on the text ([`in_place`]).
+    pub(super) fn in_place<T>(&self, app: &App, work: impl FnOnce() -> T) -> T {
+        in_place(app, self.workspace, self.bytes(), work)
     }
 
     /// Its length in bytes.
@@ -156,6 +164,7 @@ impl JsonText {
 
     /// Moves its memory to the share of the workspace that sent it, which is now known.
     pub async fn authenticated(mut self, app: &App, workspace: i32) -> Result<Self, ApiError> {
+        self.workspace = workspace;
         self.held_slot = Some(reserve_slot(app, workspace)?);
         let capacity = &app.capacity;
         let reserved = capacity.body_memory.reserve(Holder::Workspace(workspace), self.bytes());
@@ -178,12 +187,14 @@ impl JsonText {
                 return Err(error);
             }
         };
+        let workspace = limits.holder.workspace();
         let (body, mut memory) =
             tokio::time::timeout(timeout, read_or_discard(&head, body, &limits))
                 .await
                 .map_err(|_| ApiError::TooSlow)??;
         if body.is_empty() {
-            return Ok(Self { text: String::new(), memory: Some(memory), held_slot: None });
+            let text = String::new();
+            return Ok(Self { text, workspace, memory: Some(memory), held_slot: None });
         }
         if !is_json_type(head.headers.get(header::CONTENT_TYPE)) {
             return Err(ApiError::UnsupportedMediaType);
@@ -196,20 +207,20 @@ impl JsonText {
                     || coding::decode(coding, &body, limit, &mut memory, || limits.no_memory());
                 // A small compressed body may be large when decompressed.
                 if body.len() > INLINE_BYTES / 8 {
-                    app.cores.compute_here(decode)?
+                    app.cores.compute_here(workspace, decode)?
                 } else {
                     decode()?
                 }
             }
         };
-        Ok(Self { text: utf8(body)?, memory: Some(memory), held_slot: None })
+        Ok(Self { text: utf8(body)?, workspace, memory: Some(memory), held_slot: None })
     }
 }
 
-/// Runs work that reads this many bytes, on the current thread. For large work, the thread's other
-/// tasks move away first ([`compute_here`](kit::compute::Cores::compute_here)).
-pub(super) fn in_place<T>(app: &App, bytes: usize, work: impl FnOnce() -> T) -> T {
-    if bytes > INLINE_BYTES { app.cores.compute_here(work) } else { work() }
+/// Runs work of a workspace that reads this many bytes, on the current thread. For large work, the
+/// thread's other tasks move away first ([`compute_here`](kit::compute::Cores::compute_here)).
+pub(super) fn in_place<T>(app: &App, workspace: i32, bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes > INLINE_BYTES { app.cores.compute_here(workspace, work) } else { work() }
 }
 
 /// The limits for reading a body.
@@ -314,14 +325,14 @@ where
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let body = JsonText::from_request(request, state).await?;
-        in_place(&App::from_ref(state), body.bytes(), || body.check_no_fields())?;
+        body.in_place(&App::from_ref(state), || body.check_no_fields())?;
         Ok(Self(body))
     }
 }
 
 impl From<String> for JsonText {
     fn from(text: String) -> Self {
-        Self { text, memory: None, held_slot: None }
+        Self { text, workspace: NO_WORKSPACE, memory: None, held_slot: None }
     }
 }
 

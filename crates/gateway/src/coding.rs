@@ -16,6 +16,7 @@ use zstd_safe::zstd_sys::ZSTD_ErrorCode;
 
 use super::ApiError;
 use crate::app::App;
+use kit::compute::NO_WORKSPACE;
 use runtime::fairness::Reservation;
 
 /// The accepted codings of bodies, for `Accept-Encoding`.
@@ -212,6 +213,10 @@ pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     gzip.or(wildcard).unwrap_or(false)
 }
 
+/// Whose response it is, in its extensions.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponseOf(pub i32);
+
 /// Compresses a large JSON response for a client that accepts that.
 pub async fn compressed(app: &App, accepts_gzip: bool, mut response: Response) -> Response {
     let length = axum::body::HttpBody::size_hint(response.body()).exact();
@@ -228,11 +233,12 @@ pub async fn compressed(app: &App, accepts_gzip: bool, mut response: Response) -
         return response;
     }
     let (mut head, body) = response.into_parts();
+    let workspace = head.extensions.get().map_or(NO_WORKSPACE, |ResponseOf(workspace)| *workspace);
     // The body is in memory, because its length is known.
     let Ok(body) = body.collect().await else { return Response::from_parts(head, Body::empty()) };
     let body = body.to_bytes();
     let gzip = if body.len() > INLINE_BYTES {
-        app.cores.compute_here(|| gzip(&body))
+        app.cores.compute_here(workspace, || gzip(&body))
     } else {
         gzip(&body)
     };

@@ -34,6 +34,7 @@ pub use webhook::{SENT_TO_OTHERS, Webhook};
 
 use crate::app::App;
 use crate::coding::Static;
+use kit::compute::NO_WORKSPACE;
 use runtime::config::Config;
 
 const TAG: Tag = Tag { name: "This document", about: "This description of the API." };
@@ -157,7 +158,8 @@ fn serve_document(document: LazyDocument) -> MethodRouter<App> {
     let document = Arc::new(document);
     get(async move |State(app): State<App>, headers: HeaderMap| {
         let created = LazyLock::get(&document);
-        let text = created.unwrap_or_else(|| app.cores.compute_here(|| LazyLock::force(&document)));
+        let create = || app.cores.compute_here(NO_WORKSPACE, || LazyLock::force(&document));
+        let text = created.unwrap_or_else(create);
         let deny_all = HeaderValue::from_static("default-src 'none'");
         ([(CONTENT_SECURITY_POLICY, deny_all)], text.response(&headers))
     })

@@ -32,7 +32,7 @@ pub struct State {
     /// Items and selections that templates read.
     pub(crate) catalog_reads: Arc<CatalogReads>,
     /// The computations for messages that use a compute thread or wait for one. Each workspace has
-    /// at most as many as there are threads, so that those of others wait behind few of them.
+    /// at most as many as it has threads, so that few threads wait.
     compute_turns: SharedMemory,
     /// The requests whose opt-outs are applied immediately.
     pub opt_out_turns: Arc<Turns>,
@@ -70,7 +70,7 @@ impl App {
         let computing = spawn_blocking(move || {
             // Kept also if nobody waits for the result any more.
             let _turn = turn;
-            cores.compute_slice(work)
+            cores.compute_slice(workspace, work)
         });
         computing.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
     }

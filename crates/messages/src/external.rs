@@ -115,7 +115,7 @@ impl External<'_> {
                 Some(time) => time.measure(|| render(&answers)),
                 None => render(&answers),
             };
-            let rendered = self.app.cores.compute_here(render);
+            let rendered = self.app.cores.compute_slice_here(self.workspace_id, render);
             drop(turn);
             match rendered {
                 Err(Stop::Needs(request)) => needs = Some(*request),

@@ -188,9 +188,10 @@ pub struct Worker {
     /// Seconds that a process may take to stop. Keep it 5 seconds below the limit of the
     /// supervisor.
     pub drain_seconds: u64,
-    /// Threads of one process (worker or gateway) that parse, project, compress and render at the
-    /// same time, at most 1,024. Transactional emails have the same number of separate threads. 0
-    /// means one for each processor, or the CPU quota of the container.
+    /// Threads of one process (worker or gateway) that parse, project, compress and render for one
+    /// workspace at the same time, at most 1,024; for all workspaces together twice as many.
+    /// Transactional emails have the same number of separate threads. 0 means one for each
+    /// processor, or the CPU quota of the container.
     pub compute_threads: usize,
     /// Exports of one workspace that one worker plans at the same time, at most a quarter of
     /// `database.max_connections`; of all workspaces together twice as many. The plan of a segment

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use kit::compute::NO_WORKSPACE;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -25,6 +26,16 @@ pub enum Holder {
     Source(IpAddr),
     /// All unauthenticated networks together.
     Unauthenticated,
+}
+
+impl Holder {
+    /// The workspace for which work on what is held computes.
+    pub fn workspace(self) -> i32 {
+        match self {
+            Self::Workspace(id) => id,
+            Self::Source(_) | Self::Unauthenticated => NO_WORKSPACE,
+        }
+    }
 }
 
 /// A limit on the bytes held in memory. Cheap to clone.

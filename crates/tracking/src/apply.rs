@@ -49,7 +49,7 @@ pub(super) use self::tally::{Dropped, Tally};
 use super::message::{Batch, OBJECTS, Object};
 use gateway::workspaces::{self, Workspace};
 use kit::clock::{from_ms, utc_date};
-use kit::compute::Cores;
+use kit::compute::{Cores, NO_WORKSPACE};
 use kit::retry::Retry;
 use log::{Message, PayloadError};
 use messages::app::App;
@@ -238,11 +238,13 @@ impl Ingest {
     ) -> Result<(), ApplyError> {
         let mut update =
             BulkUpdate::look_up_users(self, tx, workspace, batches, budget, tally).await?;
-        self.cores.compute_here(|| update.change_profiles())?;
+        self.cores.compute_here(workspace.workspace.id, || update.change_profiles())?;
         let stored = update.lock_activity().await?;
         let windows = update.look_up_windows().await?;
-        let activity = self.cores.compute_here(|| update.change_activity(&stored, &windows))?;
-        let orders = self.cores.compute_here(|| update.orders());
+        let activity = self
+            .cores
+            .compute_here(workspace.workspace.id, || update.change_activity(&stored, &windows))?;
+        let orders = self.cores.compute_here(workspace.workspace.id, || update.orders());
         update.write(activity, orders).await
     }
 }
@@ -253,7 +255,7 @@ impl Handler for Ingest {
     type Applied = Tally;
 
     async fn prepare<'m>(&self, messages: &'m [Message]) -> Result<Prepared<'m>, ApplyError> {
-        let batches = self.cores.compute_here(|| decode(messages))?;
+        let batches = self.cores.compute_here(NO_WORKSPACE, || decode(messages))?;
         let objects: usize = batches.iter().map(|received| received.batch.objects.len()).sum();
         if objects > MAX_OBJECTS && messages.len() > 1 {
             return Err(StoreError::TooLarge.into());
@@ -288,7 +290,7 @@ impl Handler for Ingest {
     }
 
     fn split(&self, message: &Message) -> Vec<Message> {
-        self.cores.compute_here(|| arrays::split(message, OBJECTS))
+        self.cores.compute_here(NO_WORKSPACE, || arrays::split(message, OBJECTS))
     }
 
     fn join(&self, parts: &[&Message]) -> Message {

@@ -18,7 +18,7 @@ use super::rows::{self, EditRow, StoredItem};
 use super::{Catalog, Fields};
 use crate::app::App;
 use kit::clock::Clock;
-use kit::compute::Cores;
+use kit::compute::{Cores, NO_WORKSPACE};
 use kit::retry::Retry;
 use log::{Message, PayloadError};
 use runtime::engine::batches::{Handler, arrays};
@@ -100,9 +100,9 @@ impl Handler for ApplyEdits {
         let decode = |message: &'m Message| {
             Ok((Edit::decode(&message.payload)?, message.request_id.as_str()))
         };
-        let edits: Vec<(Edit<'m>, &str)> = self
-            .cores
-            .compute_here(|| messages.iter().map(decode).collect::<Result<_, ApplyError>>())?;
+        let edits: Vec<(Edit<'m>, &str)> = self.cores.compute_here(NO_WORKSPACE, || {
+            messages.iter().map(decode).collect::<Result<_, ApplyError>>()
+        })?;
         match count(&edits) {
             0..=MAX_ITEMS => Ok(Prepared(edits)),
             _ => Err(StoreError::TooLarge.into()),
@@ -116,7 +116,8 @@ impl Handler for ApplyEdits {
             if count(edits) == 1 { ByteBudget::unlimited() } else { ByteBudget::new(MAX_BYTES) };
         let stored = rows::find_items(tx, &keys(edits, &catalogs), &mut budget).await?;
         let now = self.clock.now_ms();
-        let outcome = self.cores.compute_here(|| merge(edits, &catalogs, &stored, now))?;
+        let outcome =
+            self.cores.compute_here(NO_WORKSPACE, || merge(edits, &catalogs, &stored, now))?;
         if rows::update_items(tx, &outcome.changed).await? != outcome.changed.len() as u64 {
             return Err(ApplyError::ConcurrentEdit);
         }
@@ -130,7 +131,7 @@ impl Handler for ApplyEdits {
     }
 
     fn split(&self, message: &Message) -> Vec<Message> {
-        self.cores.compute_here(|| arrays::split(message, ITEMS))
+        self.cores.compute_here(NO_WORKSPACE, || arrays::split(message, ITEMS))
     }
 
     fn join(&self, parts: &[&Message]) -> Message {

@@ -149,7 +149,7 @@ pub async fn check(
     fill_email(app, workspace, &mut fields).await?;
     // Parses templates.
     let read = || RecipientsSendRequest::read(&fields, dispatch, &settings, &campaigns);
-    app.cores.compute_here(read)
+    app.cores.compute_here(workspace, read)
 }
 
 /// Begins the dispatch of a checked request, in the caller's transaction.

@@ -103,7 +103,8 @@ async fn start(
     let members = turn.in_place(JsonText::object)?;
     let settings = settings::find(&app, caller.workspace.id).await?;
     // Regular expressions of an audience are compiled.
-    let start = app.cores.compute_here(|| StartRequest::read(&members, &settings));
+    let start =
+        app.cores.compute_here(caller.workspace.id, || StartRequest::read(&members, &settings));
     let start = start.map_err(|error| turn.rejected(error))?;
     let Received { id, at } = turn.received();
     let warnings = start.warnings.clone();

@@ -203,7 +203,9 @@ impl Sampler {
         sample.kept = self.kept.users;
         sample.unseen_attributes = self.unseen.into_iter().map(|(_, name)| name).collect();
         if let Some(writer) = self.writer {
-            sample.lines = self.cores.compute(|| writer.finish()).map_err(compressing)?;
+            let finish = || writer.finish();
+            let lines = self.cores.compute_slice(self.workspace, finish);
+            sample.lines = lines.map_err(compressing)?;
         }
         Ok(sample)
     }
@@ -282,8 +284,8 @@ impl Sampler {
 
     fn work(&mut self) -> Result<(), ExportError> {
         let chunk = std::mem::take(&mut self.chunk);
-        let cores = self.cores.clone();
-        let worked = cores.compute_each(chunk.users(), |user| self.add(&user));
+        let (cores, workspace) = (self.cores.clone(), self.workspace);
+        let worked = cores.compute_each(workspace, chunk.users(), |user| self.add(&user));
         self.chunk = chunk.cleared();
         worked
     }

@@ -97,7 +97,7 @@ impl AppendTurn {
     fn new(app: &App, key: Option<IdempotencyKey>, mut body: JsonText) -> Self {
         let memory = body.take_memory();
         let keyed = key.map(|key| {
-            let body_hash = in_place(app, body.bytes(), || Sha256::digest(body.as_bytes()).into());
+            let body_hash = body.in_place(app, || Sha256::digest(body.as_bytes()).into());
             Keyed { claims: Claims::new(app, key), body_hash, unfinished: None }
         });
         Self { app: app.clone(), body, received: Received::now(app), keyed, _memory: memory }
@@ -140,7 +140,7 @@ impl AppendTurn {
 
     /// Does work on the body. Work on a large one does not block other requests.
     pub fn in_place<T>(&self, work: impl FnOnce(&JsonText) -> T) -> T {
-        in_place(&self.app, self.body.bytes(), || work(&self.body))
+        self.body.in_place(&self.app, || work(&self.body))
     }
 
     /// Appends the messages, which must depend on nothing but the body and its receipt, and
@@ -184,6 +184,7 @@ impl AppendTurn {
         response: StoredResponse,
     ) -> Result<(StoredResponse, LogTimes), ApiError> {
         let Self { app, body, received, keyed, _memory } = self;
+        let workspace = body.workspace;
         // An append can take long.
         drop(body);
         let Some(keyed) = keyed else {
@@ -194,7 +195,7 @@ impl AppendTurn {
             Some(claimed) => claimed,
             None => {
                 let bytes = messages.iter().map(|message| message.payload.len()).sum();
-                let hash = in_place(&app, bytes, || ids.hash(&messages));
+                let hash = in_place(&app, workspace, bytes, || ids.hash(&messages));
                 keyed.claim(received, &hash).await?
             }
         };

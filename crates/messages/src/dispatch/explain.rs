@@ -214,7 +214,7 @@ pub async fn explain_unsent(
         let audiences: Vec<Matcher> = tree
             .map(|tree| {
                 let read = || job::matcher(Audience::read(&(&tree).into()), "audience");
-                app.cores.compute_here(read)
+                app.cores.compute_here(workspace, read)
             })
             .transpose()?
             .into_iter()

@@ -130,11 +130,11 @@ impl Job {
         if let Some(segment) = segment {
             let tree: Tree = parsed("dispatches.segment", order.dispatch_id, &segment)?;
             let read = || matcher(Audience::read_segment(&tree), "segment");
-            audiences.push(app.cores.compute_here(read)?);
+            audiences.push(app.cores.compute_here(order.workspace_id, read)?);
         }
         if let Some(audience) = &order.target.audience {
             let read = || matcher(Audience::read(&audience.into()), "audience");
-            audiences.push(app.cores.compute_here(read)?);
+            audiences.push(app.cores.compute_here(order.workspace_id, read)?);
         }
         let zone = zones::zone(&workspace.time_zone).unwrap_or(TimeZone::UTC);
         let key = suppressions::stored_key(tx, order.workspace_id).await?;
@@ -383,7 +383,7 @@ fn read_content(app: &App, order: &Order, settings: &Settings) -> (Content, Vec<
             (content, problems)
         }
     };
-    app.cores.compute_here(read)
+    app.cores.compute_here(order.workspace_id, read)
 }
 
 /// Logs the errors of messages; fails if none can be sent.

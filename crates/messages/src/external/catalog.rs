@@ -183,7 +183,8 @@ async fn read_selection(
             return Err(StoreError::TooLarge);
         }
         has_more = page.has_more;
-        app.cores.compute_here(|| choose(&mut chosen, page.items, &selection))?;
+        let choose = || choose(&mut chosen, page.items, &selection);
+        app.cores.compute_here(external.workspace_id, choose)?;
         tokio::task::yield_now().await;
     }
     let chosen: Vec<TreeObject> = chosen.into_iter().map(|(item, _)| item).collect();

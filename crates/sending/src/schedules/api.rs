@@ -116,11 +116,13 @@ async fn create(
 ) -> Result<StoredResponse, ApiError> {
     let members = body.object_in_place(&app)?;
     // Regular expressions of an audience are compiled.
-    let request = app.cores.compute_here(|| CanvasRequest::read(&members)).map(
-        |(CanvasRequest { canvas: ScheduledCanvas { canvas_id, schedule }, target }, warnings)| {
-            AcceptedCanvas { canvas_id, when: Some(schedule), target, warnings }
-        },
-    );
+    let request =
+        app.cores.compute_here(caller.workspace.id, || CanvasRequest::read(&members)).map(
+            |(
+                CanvasRequest { canvas: ScheduledCanvas { canvas_id, schedule }, target },
+                warnings,
+            )| { AcceptedCanvas { canvas_id, when: Some(schedule), target, warnings } },
+        );
     accept(&app, caller, key, &body, request).await
 }
 
@@ -131,11 +133,12 @@ async fn send(
     body: JsonText,
 ) -> Result<StoredResponse, ApiError> {
     let members = body.object_in_place(&app)?;
-    let request = app.cores.compute_here(|| CanvasSendRequest::read(&members)).map(
-        |(CanvasSendRequest { canvas: CanvasKey { canvas_id }, target }, warnings)| {
+    let request = app
+        .cores
+        .compute_here(caller.workspace.id, || CanvasSendRequest::read(&members))
+        .map(|(CanvasSendRequest { canvas: CanvasKey { canvas_id }, target }, warnings)| {
             AcceptedCanvas { canvas_id, when: None, target, warnings }
-        },
-    );
+        });
     accept(&app, caller, key, &body, request).await
 }
 

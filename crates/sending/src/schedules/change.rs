@@ -366,7 +366,9 @@ async fn update(
     let read = Update::read(kind, &members).map(|(update, warnings)| {
         let Update { key: schedule_key, changes: Changes { schedule: when, messages } } = update;
         let messages = messages.map(|Messages(messages)| {
-            app.cores.compute_here(|| request::scheduled_messages(&messages, &settings))
+            app.cores.compute_here(caller.workspace.id, || {
+                request::scheduled_messages(&messages, &settings)
+            })
         });
         (schedule_key, when, messages, warnings)
     });

@@ -36,7 +36,7 @@ pub(super) async fn schedule(
     let settings = settings::find(&app, caller.workspace.id).await?;
     let campaigns = campaigns::api_campaigns(&app, caller.workspace.id).await?;
     let campaign_messages = campaign_messages(&app, caller.workspace.id, &members).await?;
-    let request = app.cores.compute_here(|| {
+    let request = app.cores.compute_here(caller.workspace.id, || {
         let campaign_messages = campaign_messages.as_ref();
         match endpoint {
             Endpoint::Messages => {

@@ -103,7 +103,8 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<FireOut
         {
             dispatch::cancel(tx, schedule.dispatch_id).await?;
         }
-        let request = app.cores.compute_here(|| users::without_users(&schedule));
+        let request =
+            app.cores.compute_here(schedule.workspace_id, || users::without_users(&schedule));
         if let Some(request) = request {
             rows::set_request(tx, schedule.id, &request).await?;
         }
@@ -114,9 +115,8 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<FireOut
     let now = claims::now(tx).await?;
     let progress = Progress { reached: schedule.reached_at, missed: schedule.missed_at };
     let late_ms = millis(Duration::from_secs(60 * app.config.messages.late_minutes));
-    let mut step = app
-        .cores
-        .compute_here(|| waves::step(schedule.when(), schedule.timed_at, progress, now, late_ms));
+    let step = || waves::step(schedule.when(), schedule.timed_at, progress, now, late_ms);
+    let mut step = app.cores.compute_here(schedule.workspace_id, step);
     let without_erased = users::without_erased(app, tx, &schedule).await?;
     if let Some(request) = &without_erased {
         schedule.request.clone_from(request);
@@ -143,7 +143,8 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<FireOut
     let sent_at = schedule.sent_at.or(begins.then_some(now));
     let ends = step.next_at.is_none();
     let is_missed = sent_at.is_none() && ends;
-    let without_users = || app.cores.compute_here(|| users::without_users(&schedule));
+    let without_users =
+        || app.cores.compute_here(schedule.workspace_id, || users::without_users(&schedule));
     let fired = Fired {
         state: match (sent_at, is_missed) {
             (_, true) => State::Missed,
@@ -252,7 +253,9 @@ pub async fn give_up(
             sent_at: schedule.sent_at,
             ended_at: Some(now),
             error: Some(&reason),
-            request: app.cores.compute_here(|| users::without_users(schedule)),
+            request: app
+                .cores
+                .compute_here(schedule.workspace_id, || users::without_users(schedule)),
         };
         rows::store_fired(&mut tx, schedule, &fired).await?;
         if is_begun {

@@ -34,7 +34,7 @@ pub(super) async fn without_unneeded(
     schedule: &Schedule,
 ) -> Result<Option<String>, StoreError> {
     if schedule.ended_at.is_some() {
-        return Ok(app.cores.compute_here(|| without_users(schedule)));
+        return Ok(app.cores.compute_here(schedule.workspace_id, || without_users(schedule)));
     }
     without_erased(app, tx, schedule).await
 }
@@ -47,7 +47,7 @@ pub(super) async fn without_erased(
     tx: &mut Tx,
     schedule: &Schedule,
 ) -> Result<Option<String>, StoreError> {
-    let read = app.cores.compute_here(|| {
+    let read = app.cores.compute_here(schedule.workspace_id, || {
         let request = Request::read(schedule).ok()?;
         let hashes: HashSet<[u8; 32]> = request.users().iter().filter_map(hash).collect();
         Some((request, hashes.into_iter().collect::<Vec<_>>()))
@@ -59,7 +59,7 @@ pub(super) async fn without_erased(
             erased.iter().any(|(name, at)| name[..] == hash && *at >= schedule.created_at)
         })
     };
-    app.cores.compute_here(|| {
+    app.cores.compute_here(schedule.workspace_id, || {
         if !request.users().iter().any(is_erased) {
             return Ok(None);
         }

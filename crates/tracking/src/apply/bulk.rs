@@ -96,7 +96,8 @@ impl<'a> BulkUpdate<'a> {
                 batch.objects.iter().map(move |object| ReceivedObject { object, at, received_at })
             })
             .collect();
-        let identifiers = ingest.cores.compute_here(|| IdentifierSet::from_objects(&objects));
+        let identifiers =
+            ingest.cores.compute_here(workspace.id, || IdentifierSet::from_objects(&objects));
         let ids = &ingest.ids;
         let users = UserSet::look_up(tx, workspace.id, &identifiers, ids, budget).await?;
         let now = claims::now(tx).await?;

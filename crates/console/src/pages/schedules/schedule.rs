@@ -277,7 +277,7 @@ fn progress(page: &Page, schedule: &Schedule) -> Markup {
     ];
     if schedule.timing != Timing::Instant {
         // All zones are looked up.
-        let (all, past) = page.app.cores.compute_here(|| schedule.moments());
+        let (all, past) = page.compute(|| schedule.moments());
         let passed = html! {
             (parts::number(past as i64)) " of " (parts::number(all as i64))
             @if let Some(missed) = schedule.missed_at {

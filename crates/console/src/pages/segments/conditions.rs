@@ -17,7 +17,7 @@ pub fn read(
     read: fn(&Tree) -> Result<Audience, AudienceError>,
 ) -> Markup {
     // Regular expressions are compiled.
-    match page.app.cores.compute_here(|| read(stored)) {
+    match page.compute(|| read(stored)) {
         Ok(audience) => tree(&audience, &page.viewer.preferences.zone),
         Err(error) => unreadable(&error, &stored.to_json()),
     }
@@ -29,7 +29,7 @@ pub fn read_json(
     stored: &str,
     audience: fn(&Tree) -> Result<Audience, AudienceError>,
 ) -> Markup {
-    match page.app.cores.compute_here(|| Tree::parse(stored)) {
+    match page.compute(|| Tree::parse(stored)) {
         Ok(tree) => read(page, &tree, audience),
         Err(error) => unreadable(&error, stored),
     }

@@ -58,7 +58,7 @@ pub fn compose(
     let object = &message.rendered.object;
     let bytes = |name: &str| object.get(name).and_then(Value::as_str).map_or(0, str::len);
     if bytes("body") + bytes("plaintext_body") > INLINE_BYTES {
-        app.cores.compute_here(|| write(app, message, settings, object))
+        app.cores.compute_here(message.workspace_id, || write(app, message, settings, object))
     } else {
         write(app, message, settings, object)
     }

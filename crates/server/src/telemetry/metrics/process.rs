@@ -44,7 +44,7 @@ const METRICS: &[Metric] = &[
     gauge(
         "longshore_compute_threads",
         &[],
-        "Maximum number of processor-bound tasks that run at the same time",
+        "Maximum number of processor-bound tasks of one workspace that run at the same time",
     ),
     gauge(
         "longshore_memory_bytes",
