@@ -19,6 +19,7 @@ use crate::app::App;
 use crate::config::Config;
 use crate::shutdown;
 use crate::users::import::{Importer, Input, Options, Progress, Summary};
+use crate::users::profile::check::NO_GROUP_STATE;
 use crate::workspaces::Workspace;
 use kit::words::count;
 
@@ -300,7 +301,8 @@ fn lines(summary: &Summary, is_dry_run: bool) -> Vec<String> {
         lines.push(format!("{removal}: {name} ({})", count(*users, "user")));
     }
     for (name, times) in ignored {
-        lines.push(format!("unknown field, ignored: {name} ({})", count(*times, "time")));
+        let why = if name == NO_GROUP_STATE { "no subscription state" } else { "unknown field" };
+        lines.push(format!("{why}, ignored: {name} ({})", count(*times, "time")));
     }
     lines
 }

@@ -154,6 +154,63 @@ async fn an_operator_is_carried_out_or_refused_and_never_stored() {
     world.fleet.close().await;
 }
 
+/// One group without a state rejects no record, and changes the state of no group.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_state_of_a_group_changes_nothing() {
+    const OTHER: &str = "7d0c6f5e-4b1a-4e0f-9a55-2f6d1c3b8a91";
+    const THIRD: &str = "7d0c6f5e-4b1a-4e0f-9a55-2f6d1c3b8a92";
+    let group = |id: &str, state: Value| json!({ "subscription_group_id": id, "subscription_state": state });
+    let world = World::start(&[]).await;
+    let groups = [GROUP, OTHER, THIRD].map(|id| group(id, json!("subscribed")));
+    world.track(json!([{ "external_id": "ann", "subscription_groups": groups }])).await;
+    let states = async || {
+        let ann = world.user("ann").await;
+        let mut states: Vec<(String, String)> = ann["subscription_groups"]
+            .as_array()
+            .expect("groups")
+            .iter()
+            .map(|group| {
+                let text = |name: &str| group[name].as_str().expect("a text").to_owned();
+                (text("subscription_group_id"), text("subscription_state"))
+            })
+            .collect();
+        states.sort();
+        (ann["first_name"].clone(), states)
+    };
+    let expected = |name: &str, states: [&str; 3]| {
+        let states = [GROUP, OTHER, THIRD].into_iter().zip(states);
+        let states = states.map(|(id, state)| (id.to_owned(), state.to_owned()));
+        (json!(name), states.collect::<Vec<_>>())
+    };
+    for (n, empty) in [json!(null), json!("")].into_iter().enumerate() {
+        let name = format!("tracked {n}");
+        let list = |state: &str| json!([group(GROUP, empty.clone()), group(OTHER, json!(state))]);
+        let body = json!({ "attributes": [
+            { "external_id": "ann", "first_name": name, "subscription_groups": list("unsubscribed") },
+            { "external_id": "ann", "subscription_groups": [group(GROUP, empty.clone())] },
+        ] });
+        let answer = world.done("/users/track", body).await;
+        assert_eq!(answer["attributes_processed"], 2, "{answer}");
+        let field = "attributes[].subscription_groups[].subscription_state";
+        let warning = json!([{ "field": field, "code": "no-state", "count": 2, "index": 0 }]);
+        assert_eq!(answer["warnings"], warning);
+        let after = ["subscribed", "unsubscribed", "subscribed"];
+        assert_eq!(states().await, expected(&name, after));
+        // A line of an import.
+        let name = format!("imported {n}");
+        let line = json!({
+            "external_id": "ann", "first_name": name, "subscription_groups": list("unsubscribed"),
+        });
+        world.fleet.import("acme", &[line.to_string()]).await;
+        assert_eq!(states().await, expected(&name, after));
+    }
+    // Without its field, or with a misspelt one, the group is wrong.
+    let wrong = json!([{ "subscription_group_id": GROUP, "state": "unsubscribed" }]);
+    let body = json!({ "attributes": [{ "external_id": "ann", "subscription_groups": wrong }] });
+    assert_eq!(world.api.post("/users/track", &body).await.status, 400);
+    world.fleet.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn slashes_and_short_offsets_are_tolerated() {
     let world = World::start(&[]).await;

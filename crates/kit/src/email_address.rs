@@ -3,11 +3,17 @@
 //! An international host name has two: in its own script, and in the ASCII form of DNS (`xn--`), to
 //! which emails go. Profiles have either, and relays report the second. So addresses are compared
 //! in ASCII, and looked up in each spelling that rows can have.
+//!
+//! The part before @ can be written with decomposed letters (NFD), and with characters that are not
+//! shown. New profiles have neither, so opt-outs are about the [mailbox].
 
 use std::borrow::Cow;
 
+use unicode_normalization::UnicodeNormalization as _;
 use url::Host;
 use url::quirks::domain_to_unicode;
+
+use crate::words::{MAX_LABEL, MAX_LOCAL};
 
 /// A host name in the ASCII form of DNS; none if it is invalid.
 pub fn ascii_host(host: &str) -> Option<String> {
@@ -27,6 +33,20 @@ pub fn compared(email: &str) -> Cow<'_, str> {
         Some(format!("{}@{host}", local.to_lowercase()))
     };
     Cow::Owned(in_ascii().unwrap_or_else(|| email.to_lowercase()))
+}
+
+/// The mailbox of an address: as addresses are [compared], with composed letters (NFC) before @, and
+/// without characters that are not shown.
+pub fn mailbox(email: &str) -> Cow<'_, str> {
+    let Some((local, host)) = email.rsplit_once('@').filter(|(local, _)| !local.is_ascii()) else {
+        return compared(email);
+    };
+    let visible: String = local.chars().filter(|c| !is_invisible(*c)).collect();
+    let visible = format!("{visible}@{host}");
+    let compared = compared(&visible);
+    // The host name, without its @, is not changed again.
+    let (local, host) = compared.rsplit_once('@').unwrap_or((&compared, ""));
+    Cow::Owned(format!("{}@{host}", local.nfc().collect::<String>()))
 }
 
 /// The spellings of an address that rows can have, first the one that is compared.
@@ -60,6 +80,71 @@ pub fn stored(email: &str) -> String {
     let (lower, compared) = (email.to_lowercase(), compared(email));
     let is_usual = spellings(&compared).iter().any(|usual| *usual == lower);
     if is_usual { lower } else { compared.into_owned() }
+}
+
+/// Checks the format of an email address: `local@domain`, without quotes, comments or address
+/// literals, with letters of any script. Does not check that mail can be delivered.
+pub fn check(text: &str) -> Result<(), String> {
+    let is_valid = text
+        .split_once('@')
+        .is_some_and(|(local, domain)| is_local_part(local) && is_domain(domain));
+    if is_valid { Ok(()) } else { Err("expected an email address".to_owned()) }
+}
+
+/// Checks an email address that a profile is to have. Addresses of earlier versions may have what
+/// this rejects, so identifiers need only pass [`check`].
+pub fn check_new(text: &str) -> Result<(), String> {
+    check(text)?;
+    if let Some(c) = text.chars().find(|c| is_invisible(*c)) {
+        return Err(format!("must not contain the invisible character U+{:04X}", u32::from(c)));
+    }
+    let (local, _) = text.rsplit_once('@').unwrap_or((text, ""));
+    match local.chars().find(|c| is_combining(*c)) {
+        Some(c) => Err(format!(
+            "must have composed letters (NFC) before @, without the combining character U+{:04X}",
+            u32::from(c)
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Whether a character is not shown: no mailbox has such a name, but texts that were copied do.
+pub fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Whether a character is a part of a decomposed letter (NFD): of Latin, Greek, Cyrillic, Kana or
+/// Hangul.
+fn is_combining(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{3099}' | '\u{309a}' | '\u{1160}'..='\u{11ff}')
+}
+
+/// Dots may be anywhere, because some providers issued such addresses.
+fn is_local_part(local: &str) -> bool {
+    const SIGNS: &str = "!#$%&'*+-/=?^_`{|}~.";
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || SIGNS.contains(c) || is_foreign(c);
+    (1..=MAX_LOCAL).contains(&local.chars().count())
+        && local.chars().all(is_allowed)
+        && !local.chars().all(is_invisible)
+}
+
+fn is_domain(domain: &str) -> bool {
+    let is_label = |label: &str| {
+        (1..=MAX_LABEL).contains(&label.chars().count())
+            && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || is_foreign(c))
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    domain.split('.').all(is_label)
+}
+
+/// A visible character outside ASCII.
+fn is_foreign(c: char) -> bool {
+    !c.is_ascii() && !c.is_whitespace() && !c.is_control()
 }
 
 #[cfg(test)]
@@ -109,6 +194,22 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_mailbox_has_composed_letters_and_no_invisible_characters() {
+        for (email, expected) in [
+            ("Ann@acme.example", "ann@acme.example"),
+            ("u\u{308}b@acme.example", "üb@acme.example"),
+            ("U\u{200b}\u{308}B@bu\u{308}cher.example", "üb@xn--bcher-kva.example"),
+            ("q\u{200b}@acme.example", "q@acme.example"),
+            // It has a composed letter in lower case only.
+            ("J\u{30c}@acme.example", "\u{1f0}@acme.example"),
+            ("Ann", "ann"),
+        ] {
+            assert_eq!(mailbox(email), expected, "{email}");
+        }
+        assert!(check("\u{200b}@acme.example").is_err());
+    }
+
     fn any_email() -> impl Strategy<Value = String> {
         const HOST: &str = "[a-zA-Z0-9äÖßẞéñΣσςİıⅎℲ日本бДᎠꭰ．ａ\u{308}.-]{0,12}";
         let in_any_script = ("[a-zA-ZÄéΣ]{0,3}", HOST);
@@ -135,6 +236,11 @@ mod tests {
                 prop_assert!(is_same, "{email}: {found:?}, {usual:?}");
             }
             prop_assert!(stored(&row) == row, "{email}: {row}");
+            for spelling in spellings(&email) {
+                prop_assert!(mailbox(&spelling) == mailbox(&email), "{email}: {spelling}");
+            }
+            let mailbox = mailbox(&email);
+            prop_assert!(super::mailbox(&mailbox) == mailbox, "{email}: {mailbox}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Attribute objects: fields of the profile, and custom attributes.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::value::RawValue;
 
@@ -12,7 +12,7 @@ use super::operators;
 use super::values::Checked;
 use gateway::warnings::WarningCode;
 use kit::json::{self, JsonFields};
-use people::users::consent::is_empty_state;
+use people::users::consent::{self, UNSUBSCRIBED, is_empty_state};
 use people::users::profile::{Field, FieldError, check};
 
 const CUSTOM: &str = "custom_attributes";
@@ -30,13 +30,13 @@ pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Attributes<'a>> {
         inc: Entries::default(),
         add: Entries::default(),
         remove: Entries::default(),
+        groups: Entries::default(),
     };
     for (name, value) in members {
         changes.member(name, value);
     }
-    let Changes { fields, custom, inc, add, remove, .. } = changes;
+    let Changes { fields, custom, inc, add, remove, groups, .. } = changes;
     let (user, update_only) = user?;
-    let groups = Entries::default();
     Some(Attributes { user, update_only, fields, custom, inc, add, remove, groups, address: None })
 }
 
@@ -50,6 +50,7 @@ struct Changes<'r, 'a> {
     inc: Entries<'a>,
     add: Entries<'a>,
     remove: Entries<'a>,
+    groups: Entries<'a>,
 }
 
 impl<'a> Changes<'_, 'a> {
@@ -84,15 +85,24 @@ impl<'a> Changes<'_, 'a> {
 
     fn field(&mut self, field: Field, value: &'a RawValue) {
         // Unknown nested fields are ignored, as everywhere.
-        let value = check::value(field, value.get(), &mut Vec::new()).and_then(|value| {
+        let mut ignored = Vec::new();
+        let value = check::value(field, value.get(), &mut ignored).and_then(|value| {
+            let lacks_state = ignored.iter().any(|name| name == check::NO_GROUP_STATE);
             let json = value.map_or("null".into(), Cow::Owned);
-            Json::compact(json).map_err(|why| FieldError::new(field.name(), why))
+            let states = if lacks_state { group_states(&json) } else { Ok(Entries::default()) };
+            let checked = states.and_then(|states| Ok((Json::compact(json)?, lacks_state, states)));
+            checked.map_err(|why| FieldError::new(field.name(), why))
         });
         match value {
-            Ok(value) if is_empty_state(field, value.get()) => {
+            // A state that is empty removes no state, so the list does not remove those of others.
+            Ok((_, true, states)) => {
+                self.reader.ignore(check::NO_GROUP_STATE, WarningCode::NoState);
+                self.groups = states;
+            }
+            Ok((value, ..)) if is_empty_state(field, value.get()) => {
                 self.reader.ignore(field.name(), WarningCode::NoState);
             }
-            Ok(value) => self.fields.0.push((field.name().into(), value)),
+            Ok((value, ..)) => self.fields.0.push((field.name().into(), value)),
             Err(error) => self.reader.reject_at(field.name(), error.field, error.reason),
         }
     }
@@ -136,6 +146,21 @@ impl<'a> Changes<'_, 'a> {
             Change::Remove => &mut self.remove,
         }
     }
+}
+
+/// The states of a list of groups, for each group one: of several, `unsubscribed`.
+fn group_states(list: &str) -> Checked<Entries<'static>> {
+    let mut states: BTreeMap<String, String> = BTreeMap::new();
+    for (id, state) in consent::groups(list) {
+        let known = states.entry(id).or_default();
+        if known != UNSUBSCRIBED {
+            *known = state;
+        }
+    }
+    let entry = |(id, state): (String, String)| -> Checked<_> {
+        Ok((Cow::Owned(id), Json::compact(Cow::Owned(json::quoted(&state)))?))
+    };
+    Ok(Entries(states.into_iter().map(entry).collect::<Checked<_>>()?))
 }
 
 /// The changes of a custom attribute, in the stored form.

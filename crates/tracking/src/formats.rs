@@ -89,6 +89,11 @@ fn or_null(schema: Value) -> Value {
     json!({ "anyOf": [schema, { "type": "null" }] })
 }
 
+/// The schema, or a value without data.
+fn or_empty(schema: Value) -> Value {
+    json!({ "anyOf": [schema, { "enum": [null, ""] }] })
+}
+
 // Described by its schema, which has the maximum of levels.
 #[derive(JsonSchema)]
 struct Json(#[schemars(schema_with = "json")] ());
@@ -144,8 +149,7 @@ fn attributes(identifier: &Value, generator: &mut SchemaGenerator) -> Schema {
     let mut properties = Map::new();
     for field in Field::ALL.iter().filter(|field| !is_identifier(**field)) {
         if let Some(schema) = field_schema(*field, generator) {
-            let removed = json!({ "enum": [null, ""] });
-            properties.insert(field.name().into(), json!({ "anyOf": [schema, removed] }));
+            properties.insert(field.name().into(), or_empty(schema));
         }
     }
     for name in READ_ONLY {
@@ -243,7 +247,7 @@ fn field_schema(field: Field, generator: &mut SchemaGenerator) -> Option<Value> 
         Field::SubscriptionGroups => objects(
             json!({
                 "subscription_group_id": text(1, MAX_TEXT),
-                "subscription_state": { "enum": check::GROUP_STATES },
+                "subscription_state": or_empty(json!({ "enum": check::GROUP_STATES })),
             }),
             &["subscription_group_id", "subscription_state"],
         ),

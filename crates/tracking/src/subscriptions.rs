@@ -29,6 +29,7 @@ use gateway::workspaces::settings::{self, Settings};
 use gateway::{
     self, Access, ApiError, Caller, Code, IdempotencyKey, JsonText, Operation, Routes, fields,
 };
+use kit::email_address::{compared, mailbox};
 use kit::words::about_field;
 use log::NewMessage;
 use messages::app::App;
@@ -405,14 +406,19 @@ fn group_states(
             let id = id.map_err(|why| ApiError::invalid_field(format!("external_id {why}")))?;
             Ok(identifier::Identifier::ExternalId(id.0.into()))
         });
-        let by_email = users.emails.unwrap_or_default().0.into_iter().map(by_email);
-        let ids = ids.chain(by_email).collect::<Result<Vec<_>, ApiError>>()?;
+        let mut ids = ids.collect::<Result<Vec<_>, ApiError>>()?;
+        for email in users.emails.unwrap_or_default().0 {
+            ids.extend(by_email(&email)?);
+        }
         let phones = users.phones.unwrap_or_default().0.into_iter().map(phone);
         let phones = phones.collect::<Result<Vec<_>, ApiError>>()?;
         if ids.is_empty() && phones.is_empty() {
             return Err(missing(USERS));
         }
-        keys.extend(ids.iter().map(identifier::Identifier::key));
+        keys.extend(ids.iter().map(|id| match id {
+            identifier::Identifier::Email(email) => mailbox(email).into_owned(),
+            id => id.key(),
+        }));
         keys.extend(phones.iter().map(|phone| phone.number.clone()));
         if keys.len() > MAX {
             let text = format!("subscription_groups must have at most {MAX} users in total");
@@ -442,9 +448,14 @@ fn missing(name: &str) -> ApiError {
     ApiError::Field(Code::MissingField, format!("{name} is required"))
 }
 
-fn by_email(email: String) -> Result<identifier::Identifier<'static>, ApiError> {
-    check::email(&email).map_err(|why| ApiError::invalid_field(about_field("email", &why)))?;
-    Ok(identifier::Identifier::Email(email.into()))
+/// The users of an email address: also those who have another spelling of its mailbox.
+fn by_email(email: &str) -> Result<Vec<identifier::Identifier<'static>>, ApiError> {
+    check::email(email).map_err(|why| ApiError::invalid_field(about_field("email", &why)))?;
+    let mut spellings = vec![email.to_owned()];
+    if mailbox(email) != compared(email) {
+        spellings.push(mailbox(email).into_owned());
+    }
+    Ok(spellings.into_iter().map(|email| identifier::Identifier::Email(email.into())).collect())
 }
 
 fn phone(text: String) -> Result<Phone, ApiError> {

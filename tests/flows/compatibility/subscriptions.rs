@@ -115,6 +115,16 @@ async fn states_hold_in_all_spellings_of_an_address_and_of_a_group() {
     let query = format!("subscription_group_id={upper}&email={REPORTED}");
     let answer = world.api.get(&format!("/subscription/status/get?{query}")).await;
     assert_eq!(answer.body["status"], json!({ REPORTED: "Unsubscribed" }), "{answer:?}");
+    // A decomposed letter or an invisible character makes no other mailbox.
+    world.track(json!([{ "external_id": "cay", "email": "ren\u{e9}@example.com" }])).await;
+    let emails: Vec<String> = (0..49).map(|n| format!("e\u{301}{n}@example.com")).collect();
+    let emails = [emails, vec!["Rene\u{301}\u{200b}@example.com".to_owned()]].concat();
+    let set = json!({
+        "subscription_group_id": GROUP, "subscription_state": "unsubscribed", "email": emails,
+    });
+    world.done("/subscription/status/set", set).await;
+    let cay = world.user("cay").await;
+    assert_eq!(cay["subscription_groups"], state_in(GROUP, "unsubscribed"));
     world.fleet.close().await;
 }
 

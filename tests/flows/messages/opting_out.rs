@@ -8,8 +8,11 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::sending::Sending;
-use crate::support::fleet::Backend;
+use crate::support::eventually;
+use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::{Received, ScriptedResponse};
+use crate::support::scripted_relay::ScriptedRelay;
+use crate::support::workspace::WorkspaceFile;
 
 const APP: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a64";
 
@@ -129,4 +132,101 @@ async fn empty_values_of_a_sync_do_not_end_an_opt_out() {
         sending.receiver.received().iter().map(destination).collect();
     assert_eq!(received, [("bob".to_owned(), "bob".to_owned())]);
     sending.fleet.close().await;
+}
+
+/// Opt-outs that are older than the address of an erased user, and those with another spelling of an
+/// address.
+#[tokio::test(flavor = "multi_thread")]
+async fn opt_outs_reach_the_mailbox_also_of_erased_users_who_come_back() {
+    let relay = ScriptedRelay::start(&[], []).await;
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let permissions =
+        ["messages.send", "users.track", "email.status", "suppressions.list", "suppressions.edit"];
+    let email = json!({ "smtp": relay.url("", ""), "from": "hello@acme.example" });
+    let file = WorkspaceFile::new("acme").with_percent(None).permitted(&permissions);
+    let file = file.with("apps", json!([{ "id": APP, "name": "A", "platform": "ios" }]));
+    let api = fleet.apply(&[file.with("email", email)]).await.remove(0);
+    let addresses = [
+        ("moves", "moves@acme.example"),
+        ("late", "late@acme.example"),
+        ("by_status", "\u{fc}b@acme.example"),
+        ("invisible", "q@acme.example"),
+        ("added", "\u{e9}ve@acme.example"),
+        ("lifted", "\u{f1}u@acme.example"),
+        ("stays", "stays@acme.example"),
+    ];
+    let users = addresses.map(|(user, address)| json!({ "external_id": user, "email": address }));
+    let track = async |attributes: Value| {
+        let body = json!({ "attributes": attributes });
+        assert_eq!(api.post("/users/track", &body).await.status, 201);
+        fleet.applied().await;
+    };
+    track(json!([
+        { "external_id": "moves", "email": "before@acme.example" },
+        { "external_id": "moves", "email_subscribe": "unsubscribed" },
+        { "external_id": "late", "email_subscribe": "unsubscribed" },
+    ]))
+    .await;
+    track(json!(users)).await;
+    for user in ["moves", "late"] {
+        fleet.run(&["users", "delete", user]).await;
+    }
+    for (address, state) in [
+        ("u\u{308}b@acme.example", "unsubscribed"),
+        ("q\u{200b}@acme.example", "unsubscribed"),
+        ("n\u{303}u@acme.example", "unsubscribed"),
+    ] {
+        let body = json!({ "email": address, "subscription_state": state });
+        assert_eq!(api.post("/email/status", &body).await.status, 201);
+    }
+    fleet.run(&["suppressions", "add", "e\u{301}ve@acme.example"]).await;
+    let body = json!({ "emails": ["n\u{303}U@acme.example"] });
+    assert_eq!(api.post("/suppressions/lift", &body).await.status, 201);
+    fleet.applied().await;
+    fleet.import("acme", &users.map(|user| user.to_string())).await;
+
+    let is_suppressed = async |address: &str| {
+        let checked = fleet.run(&["suppressions", "check", address, "--json"]).await;
+        let checked: Value = serde_json::from_str(&checked).expect("JSON");
+        checked["suppressed"].as_bool().expect("a boolean")
+    };
+    for (user, address) in addresses {
+        let expected = !matches!(user, "lifted" | "stays");
+        assert_eq!(is_suppressed(address).await, expected, "{user}");
+    }
+    assert!(is_suppressed("E\u{301}ve@acme.example").await);
+    let sent = api
+        .post(
+            "/messages/send",
+            &json!({
+                "external_user_ids": addresses.map(|(user, _)| user).iter()
+                    .filter(|user| **user != "lifted").collect::<Vec<_>>(),
+                "messages": { "email": {
+                    "app_id": APP, "from": "hello@acme.example", "subject": "Hi",
+                    "body": "<p>Hi</p>",
+                } },
+            }),
+        )
+        .await;
+    assert_eq!(sent.status, 201, "{sent:?}");
+    let dispatch = sent.body["dispatch_id"].as_str().expect("a dispatch_id").to_owned();
+    let recipients = async || -> Vec<Value> {
+        let printed = fleet.run(&["dispatches", "recipients", &dispatch, "--json"]).await;
+        printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    };
+    eventually("the send has ended", || async {
+        let shown = fleet.run(&["dispatches", "show", &dispatch, "--json"]).await;
+        serde_json::from_str::<Value>(&shown).expect("JSON")["state"] == "done"
+    })
+    .await;
+    let accepted: Vec<String> = relay.accepted().into_iter().flat_map(|email| email.to).collect();
+    assert_eq!(accepted, ["stays@acme.example"]);
+    let recipients = recipients().await;
+    assert_eq!(recipients.len(), 6, "{recipients:?}");
+    for recipient in recipients {
+        if recipient["external_user_id"] != "stays" {
+            assert_eq!(recipient["outcome"], "unreachable", "{recipient}");
+        }
+    }
+    fleet.close().await;
 }

@@ -232,14 +232,26 @@ async fn empty_states_in_attributes_decide_nothing() {
         let names = ["email_subscribe", "push_subscribe", "subscription_groups"];
         assert_eq!(fields, names.map(|name| format!("recipient.attributes.{name}")));
         assert_eq!(scene.first_postback(&dispatch).await["status"], "sent");
-        // A group without a state is an error.
+        // The same inside a group.
         let group = json!([{ "subscription_group_id": RECEIPT, "subscription_state": empty }]);
-        body["recipient"]["attributes"]["subscription_groups"] = group.clone();
+        let attributes = json!({ "subscription_groups": group });
+        let answer = scene
+            .send(&to(
+                "ann",
+                json!({ "recipient": {
+            "external_user_id": "ann", "attributes": attributes,
+        } }),
+            ))
+            .await;
+        let dispatch = dispatch_id(&answer, 201);
+        let name = "recipient.attributes.subscription_groups[].subscription_state";
+        let warning = json!([{ "field": name, "code": "no-state", "count": 1 }]);
+        assert_eq!(answer.body["warnings"], warning);
+        assert_eq!(scene.first_postback(&dispatch).await["status"], "sent");
+        // A group whose state is missing is an error: the name of the field may be misspelt.
+        body["recipient"]["attributes"]["subscription_groups"] =
+            json!([{ "subscription_group_id": RECEIPT, "state": out }]);
         assert_eq!(scene.send(&body).await.status, 400);
-        let tracked = json!({ "attributes": [{
-            "external_id": "ann", "subscription_groups": group,
-        }] });
-        assert_eq!(scene.api.post("/users/track", &tracked).await.status, 400);
         scene.fleet.applied().await;
         assert_eq!(shown().await, before, "{empty}");
     }

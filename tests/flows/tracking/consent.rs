@@ -17,6 +17,7 @@ on_both_stores!(World =>
     an_unsubscribed_address_stays_unsubscribed,
     an_opt_out_by_address_reaches_users_who_are_older_than_an_erasure,
     an_address_stays_unsubscribed_when_a_duplicate_is_erased,
+    an_address_that_is_newer_than_an_opt_out_stays_unsubscribed_when_its_user_is_removed,
     an_import_of_the_new_id_does_not_prevent_a_rename,
     opt_outs_in_a_batch_reach_the_address_of_that_time,
     opt_outs_by_address_of_earlier_releases_hold,
@@ -61,26 +62,28 @@ impl World {
         });
     }
 
-    /// All users, with what applies to their addresses.
+    /// All users, with what applies to their addresses, and why these are `stopped`.
     async fn documents(&self) -> Vec<Value> {
         let sql = "SELECT doc FROM users WHERE workspace_id = $1";
         let documents: Vec<String> = on_pool!(&self.app.store, pool => {
             sqlx::query_scalar(sql).bind(self.workspace.id).fetch_all(pool).await
         })
         .unwrap();
-        let parsed = |document: &String| serde_json::from_str::<Value>(document).unwrap();
-        let parsed: Vec<Value> = documents.iter().map(parsed).collect();
+        let parse = |document: &str| serde_json::from_str::<Value>(document).unwrap();
+        let parsed: Vec<Value> = documents.iter().map(|document| parse(document)).collect();
         let id = |user: &Value| user["service_id"].as_str().unwrap().parse::<Uuid>().unwrap();
         let ids: Vec<Uuid> = parsed.iter().map(id).collect();
         let users = || ids.iter().copied().zip(documents.iter().map(String::as_str));
         let mut tx = self.app.store.snapshot().await.unwrap();
         let states = AddressStates::look_up(&mut tx, self.workspace.id, users()).await;
         let states = states.unwrap();
-        let applied = |(id, document)| match states.of_user(id) {
-            Some(state) => state.applied(document).unwrap(),
-            None => str::to_owned(document),
+        let applied = |(id, document)| {
+            let Some(state) = states.of_user(id) else { return parse(document) };
+            let mut user = parse(&state.applied(document).unwrap());
+            user["stopped"] = state.stopped().map(|stop| stop.reason.name()).into();
+            user
         };
-        users().map(applied).map(|document| serde_json::from_str(&document).unwrap()).collect()
+        users().map(applied).collect()
     }
 }
 
@@ -368,6 +371,87 @@ async fn an_address_stays_unsubscribed_when_a_duplicate_is_erased(world: World) 
     world.received(60, set(id("gil"), own)).await;
     world.received(70, erase("gil")).await;
     assert_eq!(state("fay").await, "unsubscribed");
+}
+
+async fn an_address_that_is_newer_than_an_opt_out_stays_unsubscribed_when_its_user_is_removed(
+    world: World,
+) {
+    let group = |user: &str, state: &str| json!({ "attributes": { "user": id(user), "groups": { "g": state } } });
+    let contact = |user: &str, phone: usize| json!({ "email": format!("{user}@acme.example"), "phone": format!("+1555010{phone}") });
+    let states = async |user: &str| {
+        let shown = world.show(user).await;
+        let group = &shown["subscription_groups"][0]["subscription_state"];
+        [shown["email_subscribe"].clone(), group.clone()]
+    };
+    let removals = [
+        ("ann", json!({ "email": "old@acme.example", "phone": "+15550199" }), "erase"),
+        ("bob", json!({}), "erase"),
+        ("cay", json!({}), "merge"),
+        ("dee", json!({}), "merge of an alias"),
+    ];
+    world.received(0, set(id("kept"), contact("kept", 9))).await;
+    let start = async |phone: usize, user: Value, first: &Value| {
+        let name = format!("u{phone}");
+        world.received(0, set(user.clone(), first.clone())).await;
+        let groups =
+            [json!({ "subscription_group_id": "g", "subscription_state": "unsubscribed" })];
+        let out = json!({ "email_subscribe": "unsubscribed", "subscription_groups": groups });
+        world.received(10, set(user.clone(), out)).await;
+        world.received(20, set(user, contact(&name, phone))).await;
+        name
+    };
+    for (phone, (user, first, removal)) in removals.into_iter().enumerate() {
+        let name = match removal {
+            "erase" => {
+                let name = start(phone, id(user), &first).await;
+                let erase = json!({ "identity": { "user": id(user), "change": "erase" } });
+                world.received(30, erase).await;
+                name
+            }
+            "merge" => {
+                let name = start(phone, id(user), &first).await;
+                world.identity(30, id(user), json!({ "merge_into": id("kept") })).await;
+                name
+            }
+            _ => {
+                let alias = json!({ "alias_name": user, "alias_label": "crm" });
+                let by_alias = json!({ "user_alias": alias });
+                let add = json!({ "user": by_alias, "change": { "add_alias": alias } });
+                world.received(0, json!({ "identity": add })).await;
+                let name = start(phone, by_alias.clone(), &first).await;
+                world.identity(30, by_alias, json!({ "identify": "kept" })).await;
+                name
+            }
+        };
+        let mut line = contact(&name, phone);
+        line["external_id"] = name.as_str().into();
+        line["email_subscribe"] = "subscribed".into();
+        world.import(&[line]).await;
+        world.received(40, group(&name, "subscribed")).await;
+        assert_eq!(states(&name).await, ["unsubscribed", "unsubscribed"], "{removal} of {user}");
+    }
+    // A decision about the address since its user got it ends the opt-out, an earlier one does not.
+    for (user, ms, state) in [("eve", 25, "subscribed"), ("fay", 15, "unsubscribed")] {
+        let address = set(id(user), json!({ "email": format!("{user}@acme.example") }));
+        world.received(0, set(id(user), emails("unsubscribed"))).await;
+        world.received(ms, about(&format!("{user}@acme.example"), "subscribed")).await;
+        world.received(20, address.clone()).await;
+        world.received(30, json!({ "identity": { "user": id(user), "change": "erase" } })).await;
+        world.received(40, address).await;
+        assert_eq!(world.show(user).await["email_subscribe"], state, "{user}");
+    }
+    // The kept user gets the address, and decides about it.
+    let address = json!({ "email": "gil@acme.example" });
+    world.received(0, set(id("gil"), emails("unsubscribed"))).await;
+    world.received(20, set(id("gil"), address)).await;
+    world.received(20, set(id("hal"), json!({}))).await;
+    world.identity(30, id("gil"), json!({ "merge_into": id("hal") })).await;
+    world.received(40, set(id("hal"), emails("subscribed"))).await;
+    let hal = world.show("hal").await;
+    assert_eq!(
+        (&hal["email"], &hal["email_subscribe"]),
+        (&json!("gil@acme.example"), &json!("subscribed"))
+    );
 }
 
 async fn an_import_of_the_new_id_does_not_prevent_a_rename(world: World) {

@@ -112,7 +112,7 @@ pub fn is_empty_state(field: Field, value: &str) -> bool {
 }
 
 /// The groups in a value of `subscription_groups`, with their states.
-fn groups(json: &str) -> Vec<(String, String)> {
+pub fn groups(json: &str) -> Vec<(String, String)> {
     let group = |group: StoredGroup| {
         (check::group_id(&group.subscription_group_id).into_owned(), group.subscription_state)
     };
@@ -361,7 +361,7 @@ impl Consent {
     }
 
     /// When the user got the address that a topic is about, if a decision was made before; else 0.
-    fn address_at(&self, topic: Topic<'_>) -> i64 {
+    pub(super) fn address_at(&self, topic: Topic<'_>) -> i64 {
         match topic {
             Topic::Email => self.address_at,
             Topic::Push => 0,

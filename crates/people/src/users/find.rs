@@ -192,7 +192,7 @@ pub async fn erase(
 ) -> Result<Vec<Uuid>, StoreError> {
     remove(tx, workspace, names, user, erased_at).await?;
     let Some(user) = user else { return Ok(Vec::new()) };
-    suppressions::keep_opt_outs(tx, workspace, user).await?;
+    suppressions::keep_opt_outs(tx, workspace, user, &Profile::default()).await?;
     for alias in Profile::parse(&user.doc).unwrap_or_default().aliases() {
         erased_rows::add(tx, workspace, name_hash(Name::Alias, &alias.key()), erased_at).await?;
     }

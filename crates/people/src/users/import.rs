@@ -135,7 +135,7 @@ pub struct Summary {
     pub reasons: BTreeMap<String, u64>,
     /// Too many lines were invalid, so the rest was not read.
     pub stopped: bool,
-    /// Unknown fields, and the number of lines that have them.
+    /// Unknown fields and empty states of groups, and how often lines have them.
     pub ignored: BTreeMap<String, u64>,
 }
 

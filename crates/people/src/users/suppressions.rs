@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use uuid::Uuid;
 
 use super::Recipient;
-use super::address::compared;
+use super::address::{compared, mailbox};
 use super::consent::{Consent, Topic, UNSUBSCRIBED};
 use super::erased_rows::{Name, name_hash, name_hashes, phone_hash};
 use super::profile::{Profile, check};
@@ -101,13 +101,35 @@ impl Key {
 
     /// The stored form of an address.
     pub fn hash(&self, address: &Address<'_>) -> Hash {
-        let plain = match address {
-            Address::Email(email) => name_hash(Name::Email, &compared(email)),
-            Address::Phone(phone) => phone_hash(phone),
-            Address::Hashed(hash) => return *hash,
-        };
-        secrets::keyed_hash(&self.0, "address", &[&plain])
+        match address {
+            Address::Email(email) => self.keyed(&name_hash(Name::Email, &mailbox(email))),
+            Address::Phone(phone) => self.keyed(&phone_hash(phone)),
+            Address::Hashed(hash) => *hash,
+        }
     }
+
+    /// The hashes that rows about an address can have: earlier ones have that of a spelling.
+    fn hashes(&self, address: &Address<'_>) -> impl Iterator<Item = Hash> {
+        let spelling = match address {
+            Address::Email(email) => Some(compared(email)).filter(|text| *text != mailbox(email)),
+            Address::Phone(_) | Address::Hashed(_) => None,
+        };
+        let spelling = spelling.map(|text| self.keyed(&name_hash(Name::Email, &text)));
+        std::iter::once(self.hash(address)).chain(spelling)
+    }
+
+    fn keyed(&self, plain: &Hash) -> Hash {
+        secrets::keyed_hash(&self.0, "address", &[plain])
+    }
+}
+
+/// The hashes without a key that an earlier release stored of an email address.
+fn earlier_hashes(email: &str) -> Vec<Hash> {
+    let mut hashes = name_hashes(Name::Email, email);
+    hashes.extend(name_hashes(Name::Email, &mailbox(email)));
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes
 }
 
 /// A decision about an address.
@@ -178,7 +200,7 @@ pub async fn decide(
         Address::Phone(_) | Address::Hashed(_) => None,
     });
     let hashes = |(email, at): (&Cow<'_, str>, i64)| {
-        name_hashes(Name::Email, email).into_iter().map(move |hash| (hash, at))
+        earlier_hashes(email).into_iter().map(move |hash| (hash, at))
     };
     suppression_rows::remove_earlier(tx, workspace, emails.flat_map(hashes).collect()).await
 }
@@ -254,27 +276,28 @@ pub async fn check(
     let known = suppression_rows::known(tx, workspace).await?;
     let mut states = Vec::new();
     if let Some(key) = &known.key {
-        for row in suppression_rows::find(tx, workspace, &[key.hash(address)], known.now).await? {
+        let hashes: Vec<Hash> = key.hashes(address).collect();
+        for row in suppression_rows::find(tx, workspace, &hashes, known.now).await? {
             let Stored { scope, reason, state, decided_at: at, until, cause: dispatch_id, .. } =
                 row;
             states.push(KnownState { scope, reason, state, at, until, dispatch_id });
         }
     }
     if let Address::Email(email) = address {
-        let hashes = name_hashes(Name::Email, email);
-        let earlier = suppression_rows::find_earlier(tx, workspace, &hashes).await?;
-        if let Some(at) = earlier.into_iter().map(|(_, at)| at).max() {
-            let decision = |state: &KnownState| state.reason == Reason::Decision;
-            if !states.iter().any(|state| decision(state) && state.at > at) {
-                states.retain(|state| !decision(state));
-                let (scope, state) = (EMAIL.to_owned(), UNSUBSCRIBED.to_owned());
-                let reason = Reason::Decision;
-                let (until, dispatch_id) = (None, None);
-                states.push(KnownState { scope, reason, state, at, until, dispatch_id });
-            }
+        let hashes = earlier_hashes(email);
+        for (_, at) in suppression_rows::find_earlier(tx, workspace, &hashes).await? {
+            let (scope, state) = (EMAIL.to_owned(), UNSUBSCRIBED.to_owned());
+            let (reason, until, dispatch_id) = (Reason::Decision, None, None);
+            states.push(KnownState { scope, reason, state, at, until, dispatch_id });
         }
     }
-    states.sort_by(|a, b| (&a.scope, a.reason).cmp(&(&b.scope, b.reason)));
+    // Of several decisions about the same, the last one; of the same time, the opt-out.
+    let is_in = |state: &KnownState| state.state != UNSUBSCRIBED;
+    states.sort_by(|a, b| {
+        let order = (&a.scope, a.reason, b.at, is_in(a));
+        order.cmp(&(&b.scope, b.reason, a.at, is_in(b)))
+    });
+    states.dedup_by(|a, b| (&a.scope, a.reason) == (&b.scope, b.reason));
     Ok(states)
 }
 
@@ -295,12 +318,14 @@ pub async fn lift(
     // In the order in which rows are locked.
     addresses.sort_unstable_by_key(|(hash, _, scope)| (*hash, *scope));
     let (mut decisions, mut lifted) = (Vec::new(), 0);
-    for (hash, address, scope) in addresses {
+    for (_, address, scope) in addresses {
         let mut known = check(tx, workspace, address).await?;
         known.retain(|state| state.scope == scope && state.is_suppressed());
         lifted += u64::from(!known.is_empty());
         if known.iter().any(|state| state.reason != Reason::Decision) {
-            suppression_rows::remove_stops(tx, workspace, &hash).await?;
+            for hash in key.hashes(address) {
+                suppression_rows::remove_stops(tx, workspace, &hash).await?;
+            }
         }
         // Later than the opt-out, also if the clock of its gateway was ahead.
         let at = known.iter().map(|state| state.at + 1).max().unwrap_or_default().max(now);
@@ -321,24 +346,41 @@ pub async fn stored_key(tx: &mut Tx, workspace: i32) -> Result<Option<Key>, Stor
     Ok(suppression_rows::known(tx, workspace).await?.key)
 }
 
-/// The opt-outs of a stored user, for the addresses that the user has. A profile that cannot be
-/// read has none.
-pub fn own_opt_outs(user: &StoredUser) -> Vec<NewDecision<'static>> {
-    let Ok(profile) = Profile::parse(&user.doc) else { return Vec::new() };
-    let consent = Consent::read(&profile).with_opt_outs_at(user.attributes_at);
-    opt_outs(&consent, &Contact::of(&profile))
+/// A stored user's decisions and addresses. A profile that cannot be read has none.
+fn own(user: &StoredUser) -> (Consent, Contact<'static>) {
+    let profile = Profile::parse(&user.doc).unwrap_or_default();
+    (Consent::read(&profile).with_opt_outs_at(user.attributes_at), Contact::of(&profile))
 }
 
-/// Stores the opt-outs of a user who is erased.
-pub(super) async fn keep_opt_outs(
+/// The opt-outs of a stored user, for the addresses that the user has.
+pub fn own_opt_outs(user: &StoredUser) -> Vec<NewDecision<'static>> {
+    let (consent, contact) = own(user);
+    opt_outs(&consent, &contact)
+}
+
+/// Stores the opt-outs of a user who is removed, for those addresses that the user does not leave to
+/// `kept`. An opt-out that is older than the address counts since the user got the address.
+pub async fn keep_opt_outs(
     tx: &mut Tx,
     workspace: i32,
     user: &StoredUser,
+    kept: &Profile,
 ) -> Result<(), StoreError> {
-    let mut decisions = own_opt_outs(user);
+    let ((consent, contact), kept) = (own(user), Contact::of(kept));
+    let mut decisions = all_opt_outs(&consent, &contact);
+    for decision in &mut decisions {
+        decision.at = decision.at.max(consent.address_at(decision.topic()));
+    }
+    decisions.retain(|decision| match &decision.address {
+        Address::Email(had) => {
+            kept.email.as_ref().is_none_or(|email| mailbox(email) != mailbox(had))
+        }
+        Address::Phone(had) => kept.phone.as_ref() != Some(had),
+        Address::Hashed(_) => true,
+    });
     if let Some(email) = &user.email {
         // The hash of an earlier release has no key.
-        let hashes = name_hashes(Name::Email, email);
+        let hashes = earlier_hashes(email);
         let earlier = suppression_rows::find_earlier(tx, workspace, &hashes).await?;
         let earlier = earlier.into_iter().map(|(_, at)| at).max();
         decisions.extend(earlier.map(|at| NewDecision::email_opt_out(email.clone(), at)));
@@ -348,19 +390,22 @@ pub(super) async fn keep_opt_outs(
 
 /// The opt-outs in a user's decisions that were made since the user got the address.
 pub fn opt_outs(consent: &Consent, contact: &Contact<'_>) -> Vec<NewDecision<'static>> {
-    let opt_out = |(topic, state, at): (Topic<'_>, &str, i64)| {
-        let is_about_address = state == UNSUBSCRIBED && consent.is_of_present_address(topic, at);
-        match topic {
-            _ if !is_about_address => None,
-            Topic::Email => {
-                let email = contact.email.as_deref()?;
-                Some(NewDecision::email_opt_out(email.to_owned(), at))
-            }
-            Topic::Push => None,
-            Topic::Group(id) => {
-                let phone = contact.phone.as_deref()?;
-                Some(NewDecision::group_opt_out(phone.to_owned(), id.to_owned(), at))
-            }
+    let mut opt_outs = all_opt_outs(consent, contact);
+    opt_outs.retain(|opt_out| consent.is_of_present_address(opt_out.topic(), opt_out.at));
+    opt_outs
+}
+
+fn all_opt_outs(consent: &Consent, contact: &Contact<'_>) -> Vec<NewDecision<'static>> {
+    let opt_out = |(topic, state, at): (Topic<'_>, &str, i64)| match topic {
+        _ if state != UNSUBSCRIBED => None,
+        Topic::Email => {
+            let email = contact.email.as_deref()?;
+            Some(NewDecision::email_opt_out(email.to_owned(), at))
+        }
+        Topic::Push => None,
+        Topic::Group(id) => {
+            let phone = contact.phone.as_deref()?;
+            Some(NewDecision::group_opt_out(phone.to_owned(), id.to_owned(), at))
         }
     };
     consent.states().filter_map(opt_out).collect()

@@ -501,6 +501,9 @@ fn what_has_no_effect_is_named() {
         attributes(r#""tier":null"#),
         attributes(r#""email_subscribe":null,"push_subscribe":"""#),
         attributes(r#""email_subscribe":"","subscription_groups":[],"phone":null"#),
+        attributes(
+            r#""subscription_groups":[{"subscription_group_id":null,"subscription_state":null},{"subscription_group_id":"g","subscription_state":""}]"#,
+        ),
     ];
     let purchases = [
         purchase(""),
@@ -526,6 +529,7 @@ fn what_has_no_effect_is_named() {
             warning("attributes[].email_subscribe", "no-state", 2, 1),
             warning("attributes[].push_subscribe", "no-state", 1, 1),
             warning("attributes[].subscription_groups", "no-state", 1, 2),
+            warning("attributes[].subscription_groups[].subscription_state", "no-state", 1, 3),
             warning("purchases[].currency", "no-exchange-rate", 2, 1),
             warning("purchases[].quanttiy", "unknown-field", 1, 2),
         ])

@@ -11,8 +11,10 @@ use crate::users::BUCKETS;
 use kit::clock::normalize_time;
 use kit::json::{self, JsonFields, quoted};
 use kit::phone;
-use kit::words::{MAX_LABEL, MAX_LOCAL, about_field, check_identifier, check_short};
+use kit::words::{about_field, check_identifier, check_short};
 use kit::zones;
+
+pub use kit::email_address::{check as email, check_new as new_email, is_invisible};
 
 pub const SUBSCRIPTION: &[&str] = &["opted_in", "subscribed", "unsubscribed"];
 pub const GROUP_STATES: &[&str] = &["subscribed", "unsubscribed"];
@@ -25,7 +27,7 @@ pub fn value(
     json: &str,
     ignored: &mut Vec<String>,
 ) -> Result<Option<String>, FieldError> {
-    if matches!(json, "null" | "\"\"") {
+    if is_empty(json) {
         return Ok(None);
     }
     let mut object = |shape| objects(field.name(), json, shape, ignored);
@@ -112,69 +114,6 @@ fn phone(text: &str) -> Result<String, String> {
         "expected a phone number with its country code: + and 7 to 15 digits, the first not 0"
             .to_owned()
     })
-}
-
-/// Checks the format of an email address: `local@domain`, without quotes, comments or address
-/// literals, with letters of any script. Does not check that mail can be delivered.
-pub fn email(text: &str) -> Result<(), String> {
-    let is_valid = text
-        .split_once('@')
-        .is_some_and(|(local, domain)| is_local_part(local) && is_domain(domain));
-    if is_valid { Ok(()) } else { Err("expected an email address".to_owned()) }
-}
-
-/// Checks an email address that a profile is to have. Addresses of earlier versions may have what
-/// this rejects, so identifiers need only be an [`email`].
-pub fn new_email(text: &str) -> Result<(), String> {
-    email(text)?;
-    if let Some(c) = text.chars().find(|c| is_invisible(*c)) {
-        return Err(format!("must not contain the invisible character U+{:04X}", u32::from(c)));
-    }
-    let (local, _) = text.rsplit_once('@').unwrap_or((text, ""));
-    match local.chars().find(|c| is_combining(*c)) {
-        Some(c) => Err(format!(
-            "must have composed letters (NFC) before @, without the combining character U+{:04X}",
-            u32::from(c)
-        )),
-        None => Ok(()),
-    }
-}
-
-/// Whether a character is not shown: no mailbox has such a name, but texts that were copied do.
-pub fn is_invisible(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
-        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-}
-
-/// Whether a character is a part of a decomposed letter (NFD): of Latin, Greek, Cyrillic, Kana or
-/// Hangul.
-fn is_combining(c: char) -> bool {
-    matches!(c, '\u{300}'..='\u{36f}' | '\u{3099}' | '\u{309a}' | '\u{1160}'..='\u{11ff}')
-}
-
-/// Dots may be anywhere, because some providers issued such addresses.
-fn is_local_part(local: &str) -> bool {
-    const SIGNS: &str = "!#$%&'*+-/=?^_`{|}~.";
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || SIGNS.contains(c) || is_foreign(c);
-    (1..=MAX_LOCAL).contains(&local.chars().count()) && local.chars().all(is_allowed)
-}
-
-fn is_domain(domain: &str) -> bool {
-    let is_label = |label: &str| {
-        (1..=MAX_LABEL).contains(&label.chars().count())
-            && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || is_foreign(c))
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    domain.split('.').all(is_label)
-}
-
-/// A visible character outside ASCII.
-fn is_foreign(c: char) -> bool {
-    !c.is_ascii() && !c.is_whitespace() && !c.is_control()
 }
 
 /// An external id, or a part of an alias.
@@ -332,7 +271,8 @@ enum Kind {
     Boolean,
     /// One of these values.
     OneOf(&'static [&'static str]),
-    RequiredOneOf(&'static [&'static str]),
+    /// Required, one of [`GROUP_STATES`]. If it is null or empty, the object has no effect.
+    GroupState,
 }
 
 type Shape = &'static [(&'static str, Kind)];
@@ -365,13 +305,20 @@ const PUSH_TOKEN: Shape = &[
     ("kind", Kind::OneOf(TOKEN_KINDS)),
 ];
 
-const SUBSCRIPTION_GROUP: Shape = &[
-    ("subscription_group_id", Kind::Group),
-    ("subscription_state", Kind::RequiredOneOf(GROUP_STATES)),
-];
+const SUBSCRIPTION_GROUP: Shape =
+    &[("subscription_group_id", Kind::Group), ("subscription_state", Kind::GroupState)];
+
+/// The name of a group's state that is null or empty, among what is ignored.
+pub const NO_GROUP_STATE: &str = "subscription_groups[].subscription_state";
+
+/// Whether a value has no data.
+fn is_empty(json: &str) -> bool {
+    matches!(json, "null" | "\"\"")
+}
 
 /// An array of objects of one shape, with their fields in the order of the shape. Fields that the
-/// shape does not have are left out and listed in `ignored`.
+/// shape does not have are left out and listed in `ignored`. So are objects with an empty
+/// [state](Kind::GroupState).
 fn objects(
     field: &str,
     json: &str,
@@ -385,7 +332,14 @@ fn objects(
     for (index, object) in objects.iter().enumerate() {
         let members = json::unique_fields(object.get(), json::MAX_JSON_FIELDS)
             .map_err(|reason| FieldError::new(format!("{field}[{index}]"), reason))?;
-        out.push(if index == 0 { '[' } else { ',' });
+        let is_empty_state = |(name, kind): &(&str, Kind)| {
+            matches!(kind, Kind::GroupState) && members.get(name).is_some_and(is_empty)
+        };
+        if shape.iter().any(is_empty_state) {
+            ignored.push(NO_GROUP_STATE.to_owned());
+            continue;
+        }
+        out.push(if out.is_empty() { '[' } else { ',' });
         let start = out.len();
         for (name, kind) in shape {
             let value = member(*kind, members.get(name).unwrap_or("null"))
@@ -404,7 +358,7 @@ fn objects(
         let unknown = members.0.iter().filter(|(name, _)| !known(name));
         ignored.extend(unknown.map(|(name, _)| format!("{field}.{name}")));
     }
-    if objects.is_empty() {
+    if out.is_empty() {
         return Ok(None);
     }
     out.push(']');
@@ -413,9 +367,9 @@ fn objects(
 
 /// The value of a field, a string without its quotes; none if it has no data.
 fn member(kind: Kind, json: &str) -> Result<Option<Cow<'_, str>>, String> {
-    if matches!(json, "null" | "\"\"") {
+    if is_empty(json) {
         return match kind {
-            Kind::Required | Kind::Group | Kind::RequiredOneOf(_) => Err("is missing".to_owned()),
+            Kind::Required | Kind::Group | Kind::GroupState => Err("is missing".to_owned()),
             _ => Ok(None),
         };
     }
@@ -434,7 +388,8 @@ fn member(kind: Kind, json: &str) -> Result<Option<Cow<'_, str>>, String> {
     match kind {
         Kind::Time => return normalize_time(text).map(Some),
         Kind::Group => return Ok(Some(Cow::Owned(group_id(&text).into_owned()))),
-        Kind::OneOf(values) | Kind::RequiredOneOf(values) => one_of(values, &text)?,
+        Kind::OneOf(values) => one_of(values, &text)?,
+        Kind::GroupState => one_of(GROUP_STATES, &text)?,
         _ => {}
     }
     Ok(Some(text))

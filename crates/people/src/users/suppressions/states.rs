@@ -6,10 +6,9 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{Address, EMAIL, Hash, Reason};
+use super::{Address, EMAIL, Hash, Reason, earlier_hashes};
 use crate::users::Recipient;
 use crate::users::consent::{Consent, Topic, UNSUBSCRIBED};
-use crate::users::erased_rows::{Name, name_hashes};
 use crate::users::profile::{Field, Profile, check};
 use crate::users::suppression_rows::{self, Known, Stored};
 use store::claims;
@@ -68,15 +67,16 @@ impl AddressState {
                 let stop = Stop { reason: row.reason, until: row.until };
                 self.stopped = self.stopped.filter(|had| had.until.is_none()).or(Some(stop));
             }
-            Reason::Decision if row.scope == EMAIL => self.email = Some(decision()),
+            Reason::Decision if row.scope == EMAIL => self.add_email(decision()),
             Reason::Decision => self.groups.push((row.scope.clone(), decision())),
         }
     }
 
-    /// Adds an opt-out that an earlier release stored.
-    fn add_earlier(&mut self, at: i64) {
-        if self.email.as_ref().is_none_or(|decision| decision.at <= at) {
-            self.email = Some(AddressDecision { state: UNSUBSCRIBED.to_owned(), at });
+    /// Adds a decision about emails: rows can have several, about different spellings.
+    fn add_email(&mut self, new: AddressDecision) {
+        let order = |of: &AddressDecision| (of.at, of.state == UNSUBSCRIBED);
+        if self.email.as_ref().is_none_or(|known| order(known) <= order(&new)) {
+            self.email = Some(new);
         }
     }
 
@@ -175,7 +175,9 @@ impl AddressStates {
                 let email = contact.email.clone().map(Address::Email);
                 let phone = contact.phone.clone().map(Address::Phone);
                 for address in email.into_iter().chain(phone) {
-                    users.entry(key.hash(&address)).or_default().push(*id);
+                    for hash in key.hashes(&address) {
+                        users.entry(hash).or_default().push(*id);
+                    }
                 }
             }
             let hashes: Vec<Hash> = users.keys().copied().collect();
@@ -188,13 +190,14 @@ impl AddressStates {
         if known.has_earlier {
             let mut users: HashMap<Hash, Vec<Uuid>> = HashMap::new();
             for (id, contact) in contacts {
-                let hashes = contact.email.iter().flat_map(|email| name_hashes(Name::Email, email));
+                let hashes = contact.email.iter().flat_map(|email| earlier_hashes(email));
                 hashes.for_each(|hash| users.entry(hash).or_default().push(*id));
             }
             let hashes: Vec<Hash> = users.keys().copied().collect();
             for (hash, at) in suppression_rows::find_earlier(tx, workspace, &hashes).await? {
                 for id in users.get(&hash[..]).into_iter().flatten() {
-                    states.entry(*id).or_default().add_earlier(at);
+                    let decision = AddressDecision { state: UNSUBSCRIBED.to_owned(), at };
+                    states.entry(*id).or_default().add_email(decision);
                 }
             }
         }

@@ -11,7 +11,7 @@ use people::users::consent::{self, Consent};
 use people::users::find;
 use people::users::profile::{Field, MAX_BYTES, Profile};
 use people::users::rows::{self, Kind, StoredUser};
-use people::users::{activity_rows, address, merged_rows, token_rows, tokens};
+use people::users::{activity_rows, address, merged_rows, suppressions, token_rows, tokens};
 use store::ByteBudget;
 
 impl Identities<'_> {
@@ -63,6 +63,7 @@ impl Identities<'_> {
         let (from, to) = (merged.user.service_id, user.service_id);
         token_rows::reassign(self.tx, self.workspace, from, to).await?;
         find::remove(self.tx, self.workspace, &[], Some(&merged.user), 0).await?;
+        suppressions::keep_opt_outs(self.tx, self.workspace, &merged.user, profile).await?;
         (self.hooks.merge)(self.tx, self.workspace, from, to).await?;
         merged_rows::add_merged(self.tx, self.workspace, from, to, at).await?;
         for alias in merged.profile.aliases() {
