@@ -40,7 +40,7 @@ pub struct Arguments {
     /// catalogs with their fields and items (also those that requests created), selections, content
     /// blocks, email templates, connected content, email, providers, subscription groups, segments,
     /// campaigns, Canvases, SCIM tokens, dashboard users. Asks first on a terminal. Without one,
-    /// campaigns and Canvases with running sends are removed only with --yes
+    /// what running sends use is removed only with --yes
     #[arg(long)]
     prune: bool,
     #[command(flatten)]

@@ -23,6 +23,7 @@ mod identity_changes;
 mod kept_texts;
 mod live_activity;
 mod opting_out;
+mod removed_settings;
 mod reports;
 mod schedule_api;
 mod segments;

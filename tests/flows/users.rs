@@ -2,6 +2,7 @@
 
 mod bodies;
 mod checked;
+mod generated;
 mod identifiers;
 mod interrupted;
 mod kept;

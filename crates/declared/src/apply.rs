@@ -13,6 +13,7 @@ use crate::change::{Change, Options};
 use crate::declared_items::Channel;
 use crate::document::{Declaration, Key};
 use crate::error::ApplyError;
+use crate::lost::Settled;
 use crate::messages;
 use crate::plan::{ChangeList, Declared, HasEntry as _, Steps, Target, widened};
 use crate::touched::{Changes, Touched};
@@ -235,6 +236,7 @@ struct WorkspacePlan {
     selections: Steps<CatalogSelection>,
     email_templates: Steps<EmailTemplate>,
     campaigns: Steps<Campaign>,
+    settled: Settled,
     touched: Vec<String>,
 }
 
@@ -296,6 +298,7 @@ impl WorkspacePlan {
             selections: list.compare(&declared.catalog_selections, &current.selections)?,
             email_templates: list.compare(&email_templates, &current.email_templates)?,
             campaigns: list.compare(&campaigns, &current.campaigns)?,
+            settled: Settled { before: settings_before(app, current), after: settings },
             created,
             touched: Vec::new(),
             list,
@@ -305,7 +308,7 @@ impl WorkspacePlan {
     /// The running sends and pending schedules that the changes touch.
     async fn touched(&self, tx: &mut Tx, current: &Current) -> Result<Touched, StoreError> {
         let Some(workspace) = &current.workspace else { return Ok(Touched::default()) };
-        let changes = Changes::new(&self.campaigns, &self.blocks, &self.segments);
+        let changes = Changes::new(&self.campaigns, &self.blocks, &self.segments, &self.settled);
         changes.touched(tx, workspace.id, (&current.blocks, &current.campaigns)).await
     }
 
@@ -474,6 +477,19 @@ fn compare_group(
             list.notes.extend(large_group_note(wanted));
             Ok(Some(wanted))
         }
+    }
+}
+
+/// The workspace's channel settings before the change.
+fn settings_before(app: &App, current: &Current) -> settings::Settings {
+    let (groups, apps) = (current.groups.clone(), current.apps.clone());
+    let stored = current.catalogs.iter().map(|stored| stored.catalog.name.clone());
+    settings::Settings {
+        blocks: template_data::by_name(current.blocks.clone()),
+        selections: current.selections.clone(),
+        aliases: current.workspace.as_ref().map(|old| old.aliases.clone()).unwrap_or_default(),
+        catalogs: stored.collect(),
+        ..channels::assemble(&current.channels, Vec::new(), groups, apps, &app.config)
     }
 }
 

@@ -59,8 +59,8 @@ pub enum ApplyError {
     #[error("{0} was changed by another process at the same time: apply again")]
     ChangedConcurrently(String),
     #[error(
-        "--prune would remove what is being sent: {0}. To confirm, run the command again with \
-         --yes, or wait until the sends have ended"
+        "this would remove what is being sent: {0}. To confirm, run the command again with --yes, \
+         or wait until the sends have ended"
     )]
     RunningSends(String),
 }

@@ -27,6 +27,7 @@ pub mod document;
 pub mod error;
 mod expand;
 pub mod file;
+mod lost;
 mod messages;
 mod plan;
 mod touched;

@@ -1,10 +1,11 @@
-//! The running sends and the pending schedules that a change of campaigns, Canvases, content blocks
-//! and segments touches, for the operator.
+//! The running sends and the pending schedules that a change of a workspace touches.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::lost::{Loss, Settled};
 use crate::plan::Steps;
 use content::campaigns::{Campaign, Kind};
 use gateway::workspaces::Segment;
@@ -17,15 +18,16 @@ use store::{StoreError, Tx};
 /// Maximum number of ids in a line.
 const SHOWN_IDS: usize = 5;
 
-/// Number of schedules that are read at a time.
-const PAGE: i64 = 200;
+/// Number of sends, or of schedules, whose messages are read at a time.
+const PAGE: usize = 200;
 
 /// What a change touches.
 #[derive(Debug, Default)]
 pub(crate) struct Touched {
     /// A line for each group of sends or schedules.
     pub lines: Vec<String>,
-    /// Those of the lines that are about running sends of removed campaigns and Canvases.
+    /// Those of the lines that are about running sends of removed campaigns and Canvases, and about
+    /// those that lose messages or a part of them.
     pub removals: Vec<String>,
 }
 
@@ -46,6 +48,8 @@ pub(crate) struct Changes<'c> {
     blocks: BTreeMap<&'c str, bool>,
     /// The names of removed segments.
     segments: BTreeMap<Uuid, &'c str>,
+    /// If messages may lose something.
+    settled: Option<&'c Settled>,
 }
 
 impl<'c> Changes<'c> {
@@ -53,6 +57,7 @@ impl<'c> Changes<'c> {
         campaigns: &'c Steps<Campaign>,
         blocks: &'c Steps<ContentBlock>,
         segments: &'c Steps<Segment>,
+        settled: &'c Settled,
     ) -> Self {
         let removed = campaigns.to_delete.iter();
         let removed = removed.map(|old| (old.id, (old, CampaignChange::Removed)));
@@ -73,11 +78,15 @@ impl<'c> Changes<'c> {
             campaigns: removed.chain(changed).collect(),
             blocks: replaced.chain(deleted).collect(),
             segments: segments.collect(),
+            settled: Some(settled).filter(|settled| settled.takes_anything()),
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.campaigns.is_empty() && self.blocks.is_empty() && self.segments.is_empty()
+        self.campaigns.is_empty()
+            && self.blocks.is_empty()
+            && self.segments.is_empty()
+            && self.settled.is_none()
     }
 
     /// What the changes touch in a workspace. `declared` are its stored content blocks and
@@ -93,9 +102,19 @@ impl<'c> Changes<'c> {
             return Ok(touched);
         }
         let mut sends = Groups::default();
-        for running in dispatch::running(tx, workspace).await? {
-            let id = running.id.simple().to_string();
-            self.group_send(&running).into_iter().for_each(|group| sends.add(group, &id));
+        let running = dispatch::running(tx, workspace).await?;
+        for page in running.chunks(PAGE) {
+            let ids: Vec<Uuid> = page.iter().map(|running| running.id).collect();
+            let messages = match self.settled {
+                Some(_) => dispatch::messages_of(tx, &ids).await?,
+                None => HashMap::new(),
+            };
+            for running in page {
+                let id = running.id.simple().to_string();
+                let losses = messages.get(&running.id).map(|messages| self.losses(messages));
+                let groups = self.group_send(running).into_iter();
+                groups.chain(losses.into_iter().flatten()).for_each(|group| sends.add(group, &id));
+            }
         }
         let mut waiting = Groups::default();
         let canvases = campaigns.iter().filter(|campaign| campaign.kind == Kind::Canvas);
@@ -107,14 +126,17 @@ impl<'c> Changes<'c> {
             .collect();
         let mut after = (i64::MIN, Uuid::nil());
         loop {
-            let page = schedules::unfinished(tx, workspace, after, PAGE).await?;
+            let page = schedules::unfinished(tx, workspace, after, PAGE as i64).await?;
             let Some(last) = page.last() else { break };
             after = (last.schedule.time, last.schedule.id);
-            let mut messages = if self.blocks.is_empty() {
-                HashMap::new()
-            } else {
-                let ids: Vec<Uuid> = page.iter().map(|summary| summary.schedule.id).collect();
-                schedules::messages_with_blocks(tx, &ids).await?
+            let text = match self.settled {
+                Some(_) => Some(""),
+                None => Some("content_blocks").filter(|_| !self.blocks.is_empty()),
+            };
+            let ids: Vec<Uuid> = page.iter().map(|summary| summary.schedule.id).collect();
+            let mut messages = match text {
+                Some(text) => schedules::messages_with(tx, &ids, text).await?,
+                None => HashMap::new(),
             };
             for ScheduleSummary { schedule, contents } in &page {
                 // Of one that has begun, the dispatch is a running send.
@@ -136,6 +158,8 @@ impl<'c> Changes<'c> {
                 if let Some(messages) = messages.remove(&schedule.id) {
                     let used = included_blocks([&messages], blocks);
                     self.block_groups(&used).for_each(|group| waiting.add(group, &id));
+                    let losses = messages.as_object().map(|messages| self.losses(messages));
+                    losses.into_iter().flatten().for_each(|group| waiting.add(group, &id));
                 }
                 if let Some(used) = schedule.canvas_id.and_then(|id| of_canvases.get(&id)) {
                     self.block_groups(used).for_each(|group| waiting.add(group, &id));
@@ -179,6 +203,13 @@ impl<'c> Changes<'c> {
             groups.push(Group::of("with content block", name, outcome));
         }
         groups
+    }
+
+    /// What messages lose.
+    fn losses(&self, messages: &Map<String, Value>) -> Vec<Group> {
+        let losses = self.settled.map(|settled| settled.losses(messages)).unwrap_or_default();
+        let group = |Loss { label, outcome }| Group { label, outcome, is_removal: true };
+        losses.into_iter().map(group).collect()
     }
 
     /// How the messages of a schedule that include these content blocks are touched.

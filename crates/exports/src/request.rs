@@ -87,6 +87,11 @@ impl RequestedUsers {
 }
 
 impl Target {
+    /// The warnings about the audience.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.audience.as_ref().map_or_else(Vec::new, |audience| audience.warnings("audience"))
+    }
+
     /// A segment id that is not a UUID is of no segment.
     pub fn read(self, workspace: i32) -> Result<RequestedUsers, ApiError> {
         match (self.segment_id, self.audience) {
@@ -145,7 +150,7 @@ impl TryFrom<u64> for UsersPerFile {
 }
 
 /// Names of fields of the user record.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(try_from = "Vec<String>")]
 #[schemars(
     with = "Vec<String>",
@@ -184,12 +189,12 @@ pub struct ExportOptions {
 }
 
 impl ExportOptions {
-    /// Reads the fields of a request.
+    /// Reads the fields of a request for the control group.
     pub fn read(
         body: &Map<String, Value>,
         check_address: impl Fn(&str) -> Result<String, String>,
     ) -> Result<Self, ApiError> {
-        let (request, warnings) = fields::read_request::<ExportRequest>(body)?;
+        let (request, warnings) = fields::read_request_to_many::<ExportRequest>(body)?;
         Self::check(request, warnings, check_address)
     }
 
@@ -202,9 +207,7 @@ impl ExportOptions {
         let ((target, request), unknown) =
             fields::read_request_both::<Target, ExportRequest>(body)?;
         let mut warnings = Warnings::from(unknown);
-        if let Some(audience) = &target.audience {
-            warnings.extend(audience.warnings("audience"));
-        }
+        warnings.extend(target.warnings());
         let options = Self::check(request, warnings.into_vec(), check_address)?;
         Ok((target.read(workspace)?, options))
     }

@@ -15,8 +15,10 @@ use crate::dry_run::{EstimatedUsers, SegmentSample, sample_users};
 use crate::ids::records::{MAX_BYTES, Records, ResponseMemory, Unreadable, too_large};
 use crate::ids::{append_users, projector};
 use crate::request::{FieldNames, RequestedUsers, Target, too_costly, unknown_segment};
+use crate::warnings::named_attributes;
 use gateway::formats::{Limit, SuccessText, exactly_one};
 use gateway::openapi::Tag;
+use gateway::warnings::{Warned, Warning, Warnings};
 use gateway::{self, Access, ApiError, Caller, JsonText, Operation, Routes, fields};
 use proof::fields::{self as record_fields, FieldSet};
 
@@ -60,7 +62,7 @@ fn describe_size() -> Operation {
         .by(Access::Key(SIZE))
         .about(format!("Counts the users of a segment or an audience, as of now. {BOUNDS}"))
         .takes::<SizeRequest>("A segment", json!({ "segment_id": EXAMPLE }))
-        .returns::<Size>(StatusCode::OK, "The number of users.")
+        .returns::<Warned<Size>>(StatusCode::OK, "The number of users.")
         .with_example(json!({ "message": "success", "size": size_example() }))
         .refuses(&unknown_segment(), "The segment does not exist")
         .refuses(&too_costly(), "The regular expressions take too long")
@@ -149,6 +151,9 @@ struct Rest {
     /// Users who exist, and whose stored data cannot be read. They are not among `users`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Unreadable>,
+    /// Parts of the request that have no effect; at most 20. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Warning>,
 }
 
 /// `POST /segments/size`.
@@ -156,15 +161,16 @@ async fn size(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     body: JsonText,
-) -> Result<Json<Size>, ApiError> {
+) -> Result<Json<Warned<Size>>, ApiError> {
     let workspace = caller.workspace.id;
     let members = body.object_in_place(&app)?;
     // Compiles regular expressions.
-    let read = || fields::read::<Target>(&members)?.read(workspace);
-    let users = app.cores.compute_here(workspace, read)?;
+    let (users, warnings) =
+        app.cores.compute_here(workspace, || read_size(&members, workspace))?;
     drop((members, body));
-    let SegmentSample { users: size, .. } = sample_users(&app, workspace, users, 0).await?;
-    Ok(Json(Size { message: SuccessText::Success, size }))
+    let sample = sample_users(&app, workspace, users, 0, Vec::new()).await?;
+    let response = Size { message: SuccessText::Success, size: sample.users };
+    Ok(Json(Warned { response, warnings: warnings.into_vec() }))
 }
 
 /// `POST /segments/sample`.
@@ -177,11 +183,17 @@ async fn sample(
     let mut members = body.object_in_place(&app)?;
     record_fields::note_alias(&mut members, workspace.aliases.service_id.as_deref());
     let read = || read_sample(&members, workspace.id);
-    let (users, set, limit) = app.cores.compute_here(workspace.id, read)?;
+    let Sampling { users, options, set, mut warnings } =
+        app.cores.compute_here(workspace.id, read)?;
     // The response takes the memory of the body.
     drop((members, body));
-    let SegmentSample { users: size, service_ids } =
-        sample_users(&app, workspace.id, users, limit as usize).await?;
+    let FieldNames(names) = options.fields_to_export.unwrap_or_default();
+    let Limit(limit) = options.limit.unwrap_or_default();
+    let attributes = named_attributes(&names);
+    let SegmentSample { users: size, service_ids, unknown_attributes } =
+        sample_users(&app, workspace.id, users, limit as usize, attributes).await?;
+    warnings.extend(unknown_attributes);
+    let warnings = warnings.into_vec();
     let mut memory = ResponseMemory::reserve(&app, workspace.id)?;
     let mut tx = app.request_queue.snapshot().await?;
     let mut records = Records::new(projector(&app, &mut tx, &set, workspace).await?);
@@ -190,23 +202,46 @@ async fn sample(
     tx.commit().await?;
     tracing::info!(users = records.users, "users of a segment sampled");
     let json = [(header::CONTENT_TYPE, "application/json")];
-    let body = memory.hold(records.finish_with(|errors| Rest { size, errors })?);
+    let body = memory.hold(records.finish_with(|errors| Rest { size, errors, warnings })?);
     Ok((StatusCode::OK, json, body).into_response())
 }
 
-/// Reads the fields of a request for a sample.
-fn read_sample(
+/// Reads the fields of a request for a size. Compiles regular expressions.
+fn read_size(
     members: &Map<String, Value>,
     workspace: i32,
-) -> Result<(RequestedUsers, FieldSet, i64), ApiError> {
+) -> Result<(RequestedUsers, Warnings), ApiError> {
+    let target = fields::read::<Target>(members)?;
+    let warnings = warnings(members, fields::names::<Target>(), &target);
+    Ok((target.read(workspace)?, warnings))
+}
+
+/// A request for a sample.
+struct Sampling {
+    users: RequestedUsers,
+    options: SampleOptions,
+    set: FieldSet,
+    warnings: Warnings,
+}
+
+/// Reads the fields of a request for a sample.
+fn read_sample(members: &Map<String, Value>, workspace: i32) -> Result<Sampling, ApiError> {
     let (target, options) = fields::read_both::<Target, SampleOptions>(members)?;
     let set = match &options.fields_to_export {
         Some(FieldNames(names)) => FieldSet::parse(names),
         None => FieldSet::parse(&record_fields::record().map(str::to_owned).collect::<Vec<_>>()),
     };
     let set = set.map_err(|error| ApiError::invalid_field(format!("fields_to_export {error}")))?;
-    let Limit(limit) = options.limit.unwrap_or_default();
-    Ok((target.read(workspace)?, set, limit))
+    let known = [fields::names::<Target>(), fields::names::<SampleOptions>()].concat();
+    let warnings = warnings(members, &known, &target);
+    Ok(Sampling { users: target.read(workspace)?, options, set, warnings })
+}
+
+/// The warnings about a request that knows these fields.
+fn warnings(members: &Map<String, Value>, known: &[&str], target: &Target) -> Warnings {
+    let mut warnings = Warnings::from(fields::warnings_about_unknown(members, known));
+    warnings.extend(target.warnings());
+    warnings
 }
 
 #[cfg(test)]
@@ -220,7 +255,9 @@ mod tests {
             body["segment_id"] = json!(Uuid::from_u128(7));
         }
         let read = read_sample(body.as_object().unwrap(), 1);
-        read.map(|(users, _, limit)| (users, limit)).map_err(|error| error.message().into_owned())
+        let limit = |options: &SampleOptions| options.limit.as_ref().map_or(USERS, |limit| limit.0);
+        read.map(|read| (read.users, limit(&read.options)))
+            .map_err(|error| error.message().into_owned())
     }
 
     #[test]

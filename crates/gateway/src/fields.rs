@@ -52,44 +52,15 @@ const SELECTORS: [&str; 27] = [
 
 /// Other names that a sender may give to a field that selects users. In requests with effects, they
 /// are rejected as unknown fields.
-const OTHER_SELECTORS: [&str; 32] = [
-    "audience_id",
-    "audiences",
-    "cohort",
-    "cohort_id",
-    "customer_id",
-    "customer_ids",
-    "customers",
-    "exclude",
-    "exclude_users",
-    "external_user_alias",
-    "include_users",
-    "list",
-    "list_id",
-    "list_ids",
-    "lists",
-    "phone_number",
-    "profile_id",
-    "profile_ids",
-    "profiles",
-    "segment",
-    "segment_ids",
-    "segments",
-    "subscribers",
-    "subscription_group_id",
-    "target",
-    "targets",
-    "to",
-    "user",
-    "user_id",
-    "user_ids",
-    "user_list",
-    "users",
-];
+const OTHER_SELECTORS: &str = "\
+    audience_id audiences cohort cohort_id customer_id customer_ids customers exclude \
+    exclude_users external_user_alias include_users list list_id list_ids lists phone_number \
+    profile_id profile_ids profiles segment segment_ids segments subscribers \
+    subscription_group_id target targets to user user_id user_ids user_list users";
 
-/// Fields that select the users of a segment or an audience, unless the request lists users: then
-/// they limit these.
-const SELECTORS_OF_MANY: [&str; 2] = ["custom_audience", "segment_id"];
+/// Fields that select the users of a segment or an audience, unless the request lists users or is to
+/// all of them: then they limit these.
+const LIMITS: [&str; 3] = ["audience", "custom_audience", "segment_id"];
 
 /// Fields that list users.
 const LISTS_OF_USERS: [&str; 3] = ["external_user_ids", "recipients", "user_aliases"];
@@ -114,42 +85,82 @@ const SHOWN: usize = 64;
 pub fn read_request<'a, T: Deserialize<'a>>(
     fields: &'a Map<String, Value>,
 ) -> Result<(T, Vec<Warning>), ApiError> {
-    let warnings = check_unknown(fields, names::<T>())?;
+    let names = names::<T>();
+    let warnings = check_unknown(fields, names, selects_many(fields, names))?;
     Ok((read(fields)?, warnings))
 }
 
-/// The same for an object whose fields are those of two types.
+/// The same for a request that concerns many users whatever its fields are.
+pub fn read_request_to_many<'a, T: Deserialize<'a>>(
+    fields: &'a Map<String, Value>,
+) -> Result<(T, Vec<Warning>), ApiError> {
+    let warnings = check_unknown(fields, names::<T>(), true)?;
+    Ok((read(fields)?, warnings))
+}
+
+/// [`read_request`] for an object whose fields are those of two types.
 pub fn read_request_both<'a, A: Deserialize<'a>, B: Deserialize<'a>>(
     fields: &'a Map<String, Value>,
 ) -> Result<((A, B), Vec<Warning>), ApiError> {
-    let warnings = check_unknown(fields, &[names::<A>(), names::<B>()].concat())?;
+    let names = [names::<A>(), names::<B>()].concat();
+    let warnings = check_unknown(fields, &names, selects_many(fields, &names))?;
     Ok((read_both(fields)?, warnings))
 }
 
 /// Maximum number of unknown fields of a request: each is compared with those that select users.
 const MAX_UNKNOWN: usize = 500;
 
-/// Checks the fields that a request does not know. [`read`] rejects [`SELECTORS`] among them.
-fn check_unknown(fields: &Map<String, Value>, known: &[&str]) -> Result<Vec<Warning>, ApiError> {
+/// Warnings about the unknown fields of a request without effects.
+pub fn warnings_about_unknown(fields: &Map<String, Value>, known: &[&str]) -> Vec<Warning> {
     let mut warnings = Warnings::default();
-    let reaches_many = selects_many(fields, known);
-    // Null counts as absent.
-    let given = fields.iter().filter(|(_, value)| !value.is_null());
-    let unknown = given.filter(|(name, _)| !known.contains(&name.as_str()) && !is_selector(name));
+    let unknown = fields.keys().filter(|name| !known.contains(&name.as_str()));
+    unknown.take(MAX_UNKNOWN).for_each(|name| warnings.push(Warning::unknown_field(name, known)));
+    warnings.into_vec()
+}
+
+/// Checks the fields that a request does not know. [`read`] rejects [`SELECTORS`] with a value.
+fn check_unknown(
+    fields: &Map<String, Value>,
+    known: &[&str],
+    reaches_many: bool,
+) -> Result<Vec<Warning>, ApiError> {
+    check_limits(fields, known)?;
+    let mut warnings = Warnings::default();
+    let unknown = fields.iter().filter(|(name, _)| !known.contains(&name.as_str()));
     for (count, (name, value)) in unknown.enumerate() {
         if count == MAX_UNKNOWN {
             let text = format!("at most {MAX_UNKNOWN} unknown fields are accepted");
             return Err(ApiError::Field(Code::UnknownField, text));
         }
-        let is_of_family = FIELDS_OF_FAMILY.contains(&name.as_str());
-        // With an empty array, the sender may have meant to reach nobody.
-        let may_limit = reaches_many && !is_of_family;
-        if may_limit || (is_value_set(value) && resembles_selector(name, known)) {
+        // With null or an empty array, the sender may have meant to reach nobody.
+        let may_limit = reaches_many && !FIELDS_OF_FAMILY.contains(&name.as_str());
+        if is_selector(name) {
+            if may_limit && name != "dry_run" {
+                check_selector(name)?;
+            }
+        } else if may_limit || (is_value_set(value) && resembles_selector(name, known)) {
             return Err(ApiError::Field(Code::UnknownField, unknown_field(name, known)));
+        } else if !value.is_null() {
+            warnings.push(Warning::unknown_field(name, known));
         }
-        warnings.push(Warning::unknown_field(name, known));
     }
     Ok(warnings.into_vec())
+}
+
+/// Rejects null in a field that limits a request to all users: its value may have been lost.
+fn check_limits(fields: &Map<String, Value>, known: &[&str]) -> Result<(), ApiError> {
+    let is_lost =
+        |name: &&str| known.contains(name) && fields.get(*name).is_some_and(Value::is_null);
+    match LIMITS.into_iter().find(|name| is_broadcast(fields) && is_lost(name)) {
+        Some(name) => Err(ApiError::invalid_field(format!(
+            "{name} must not be null if broadcast is true: omit it unless it limits the users"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn is_broadcast(fields: &Map<String, Value>) -> bool {
+    fields.get("broadcast") == Some(&Value::Bool(true))
 }
 
 fn unknown_field(name: &str, known: &[&str]) -> String {
@@ -172,8 +183,7 @@ fn selects_many(fields: &Map<String, Value>, known: &[&str]) -> bool {
     let has = |names: &[&str]| {
         names.iter().any(|name| known.contains(name) && fields.get(*name).is_some_and(is_value_set))
     };
-    fields.get("broadcast") == Some(&Value::Bool(true))
-        || (has(&SELECTORS_OF_MANY) && !has(&LISTS_OF_USERS))
+    is_broadcast(fields) || (has(&LIMITS) && !has(&LISTS_OF_USERS))
 }
 
 /// Whether an unknown field may be a misspelt one that selects users: it has the letters of such a
@@ -195,7 +205,7 @@ fn resembles_selector(name: &str, known: &[&str]) -> bool {
     SELECTORS.iter().chain(&["broadcast"]).any(|selector| {
         let max_distance = if is_read(selector) { DISTANCE_OF_READ } else { DISTANCE };
         resembles(selector, max_distance)
-    }) || OTHER_SELECTORS.iter().any(|selector| resembles(selector, DISTANCE_OF_OTHER))
+    }) || OTHER_SELECTORS.split(' ').any(|selector| resembles(selector, DISTANCE_OF_OTHER))
 }
 
 /// In how many letters a name of this length may differ from a field that selects users: one that

@@ -89,7 +89,7 @@ pub use error::DispatchError;
 pub use explain::{Explanation, Unsent, WhyNot, explain, explain_unsent};
 pub use intake::OrderHandler;
 pub use kept::included_blocks;
-pub use kept_rows::{RunningDispatch, running};
+pub use kept_rows::{RunningDispatch, messages_of, running};
 pub use left_out::LeftOut;
 pub use message_rows::erase_user;
 pub use part::{give_up as give_up_part, run as run_part};

@@ -183,10 +183,12 @@ fn require_recipients(schema: &mut Schema) {
     // Recipients alone do not select users.
     let recipients = json!({ "allOf": [recipients, { "anyOf": limits.map(limit) }] });
     let nobody = json!({ "type": ["array", "null"], "maxItems": 0 });
-    let [segment, audience] = limits.map(|(name, kind)| {
+    let [segment, audience] = limits.map(|(name, _)| {
         json!({
             "properties": {
-                name: { "type": kind }, "broadcast": { "const": true },
+                // Neither may be null.
+                "segment_id": { "type": "string" }, "audience": { "type": "object" },
+                "broadcast": { "const": true },
                 USERS[0]: nobody, USERS[1]: nobody, USERS[2]: nobody,
             },
             "required": [name, "broadcast"],

@@ -32,7 +32,7 @@ use store::{StoreError, Tx, from_row, text_enum};
 
 pub use contents::{Contents, ScheduleSummary};
 pub use rows::{New, by_id, list};
-pub use summary_rows::{audience, messages_with_blocks, missed, summary, unfinished};
+pub use summary_rows::{audience, messages_with, missed, summary, unfinished};
 
 text_enum! {
     /// The state of a scheduled send.

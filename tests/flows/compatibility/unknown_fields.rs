@@ -41,7 +41,6 @@ fn requests() -> Vec<(&'static str, Value)> {
             "/canvas/trigger/schedule/create",
             json!({ "canvas_id": CANVAS, "recipients": recipients, "schedule": schedule }),
         ),
-        ("/users/export/global_control_group", json!({ "fields_to_export": ["email"] })),
         ("/users/export/ids", json!({ "external_ids": ["ann"] })),
         ("/users/delete", json!({ "external_ids": ["nobody"] })),
         (
@@ -155,31 +154,66 @@ async fn suppressing_reads_only_its_fields_and_repeats_its_response() {
     world.fleet.close().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_request_to_everybody_has_no_unknown_fields() {
-    let world = World::start(&[]).await;
-    let everybody = [
+/// Requests to all users, or to those of a segment or an audience.
+fn requests_to_many() -> Vec<(&'static str, Value)> {
+    let webhook = json!({ "webhook": {
+        "url": "https://hooks.example.com/", "request_method": "POST", "body": "{}",
+    } });
+    let audience = json!({ "custom_attribute": {
+        "custom_attribute_name": "tier", "comparison": "equals", "value": "gold",
+    } });
+    let schedule = json!({ "time": "2127-01-01T09:00:00Z" });
+    vec![
         ("/campaigns/trigger/send", json!({ "campaign_id": CAMPAIGN, "broadcast": true })),
+        (
+            "/campaigns/trigger/schedule/create",
+            json!({ "campaign_id": CAMPAIGN, "broadcast": true, "schedule": schedule }),
+        ),
         ("/canvas/trigger/send", json!({ "canvas_id": CANVAS, "broadcast": true })),
+        ("/messages/send", json!({ "audience": audience, "broadcast": true, "messages": webhook })),
         (
             "/users/export/segment",
             json!({ "segment_id": SEGMENT, "fields_to_export": ["external_id"] }),
         ),
-    ];
-    for (path, body) in everybody {
+        (
+            "/users/export/segment",
+            json!({ "audience": audience, "fields_to_export": ["external_id"] }),
+        ),
+        ("/users/export/global_control_group", json!({ "fields_to_export": ["external_id"] })),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_to_everybody_has_no_unknown_fields() {
+    let world = World::start(&[]).await;
+    for (path, body) in requests_to_many() {
         let response = world.api.post(path, &with(&body, json!({ "audiance": {} }))).await;
         assert_eq!(response.status, 400, "{path}: {response:?}");
         assert_eq!(response.body["code"], "unknown-field", "{path}");
         let text = response.body["message"].as_str().unwrap();
-        assert!(text.starts_with("audiance: unknown field; did you mean audience?"), "{text}");
+        assert!(text.starts_with("audiance: unknown field; "), "{text}");
+        assert_eq!(text.contains("did you mean audience?"), !path.ends_with("_group"), "{text}");
         world.refused(path, with(&body, json!({ "comment": 1 })), 400, "unknown-field").await;
+        // The sender may have meant to reach nobody.
+        for nothing in [json!(null), json!([]), json!(false)] {
+            let body = with(&body, json!({ "audiance": nothing, "segmnt": nothing }));
+            world.refused(path, body, 400, "unknown-field").await;
+        }
+        world.refused(path, with(&body, json!({ "emails": [] })), 400, "invalid-field").await;
+        for limit in ["audience", "segment_id"] {
+            if body.get("broadcast").is_some() {
+                let body = with(&body, json!({ limit: null }));
+                world.refused(path, body, 400, "invalid-field").await;
+            }
+        }
         // Other APIs of the family have these.
         let known = json!({ "attachments": [], "override_frequency_capping": true });
         let response = world.api.post(path, &with(&body, known)).await;
         assert_eq!(response.status, 201, "{path}: {response:?}");
         let fields = response.body["warnings"].as_array().unwrap().iter();
         let fields: Vec<&Value> = fields.map(|warning| &warning["field"]).collect();
-        assert_eq!(fields, ["attachments", "override_frequency_capping"], "{path}");
+        let count = if path == "/messages/send" { 1 } else { 2 };
+        assert_eq!(fields, ["attachments", "override_frequency_capping"][..count], "{path}");
     }
     let email = json!({ "custom_attribute": {
         "custom_attribute_name": "email", "comparison": "exists",
@@ -190,6 +224,78 @@ async fn a_request_to_everybody_has_no_unknown_fields() {
         { "field": "audience.custom_attribute.email", "code": "profile-field", "count": 1 },
     ]);
     assert_eq!(sent["warnings"], warning);
+    world.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_misspelt_condition_reaches_nobody() {
+    let world = World::start(&[]).await;
+    let leaf = json!({
+        "custom_attribute_name": "tier", "comparison": "equals", "value": "gold", "negate": true,
+    });
+    let leaf = json!({ "AND": [{ "custom_attribute": leaf }] });
+    let lost = json!({ "NOT": null, "custom_attribute": {
+        "custom_attribute_name": "tier", "comparison": "exists",
+    } });
+    let schedule = json!({ "time": "2127-01-01T09:00:00Z" });
+    for audience in [&leaf, &lost] {
+        for (path, body) in requests_to_many().into_iter().chain([
+            (
+                "/canvas/trigger/schedule/create",
+                json!({ "canvas_id": CANVAS, "broadcast": true, "schedule": schedule }),
+            ),
+            ("/segments/size", json!({ "audience": null })),
+            ("/segments/sample", json!({ "audience": null })),
+        ]) {
+            if !path.ends_with("_group") && body.get("segment_id").is_none() {
+                let body = with(&body, json!({ "audience": audience }));
+                world.refused(path, body, 400, "invalid-field").await;
+            }
+        }
+        let segments = json!([{ "id": SEGMENT, "name": "Gold", "audience": audience }]);
+        let file = WorkspaceFile::new("acme").permitted(PERMISSIONS).with("segments", segments);
+        let path = world.fleet.write_file("next.yaml", file.document().as_bytes());
+        let applied = world.fleet.command(&["apply", path.to_str().unwrap()]).await;
+        let error = String::from_utf8_lossy(&applied.stderr).into_owned();
+        assert!(!applied.status.success() && error.contains("segments[0].audience"), "{error}");
+    }
+    world.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sizes_and_samples_name_what_has_no_effect() {
+    let world = World::start(&[]).await;
+    world.track(json!([{ "external_id": "ann", "color": "red" }])).await;
+    world.user("ann").await;
+    let email = json!({ "custom_attribute": {
+        "custom_attribute_name": "email", "comparison": "exists",
+    } });
+    let codes = |answer: &Value| -> Vec<(String, String)> {
+        let warnings = answer["warnings"].as_array().cloned().unwrap_or_default().into_iter();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        warnings.map(|warning| (text(&warning["field"]), text(&warning["code"]))).collect()
+    };
+    let expected = |field: &str, code: &str| vec![(field.to_owned(), code.to_owned())];
+    for path in ["/segments/size", "/segments/sample"] {
+        let answer = world.done(path, json!({ "audience": email })).await;
+        let field = "audience.custom_attribute.email";
+        assert_eq!(codes(&answer), expected(field, "profile-field"), "{answer}");
+        let body = json!({ "segment_id": SEGMENT, "audiance": email });
+        let answer = world.done(path, body).await;
+        assert_eq!(codes(&answer), expected("audiance", "unknown-field"), "{answer}");
+        let answer = world.done(path, json!({ "segment_id": SEGMENT })).await;
+        assert!(answer.get("warnings").is_none(), "{answer}");
+    }
+    // Nobody is in the segment. Ann has a color.
+    let fields = json!(["custom_attributes.color", "custom_attributes.colour"]);
+    let body = json!({ "segment_id": SEGMENT, "fields_to_export": fields });
+    let expected = expected("fields_to_export.custom_attributes.colour", "unknown-attribute");
+    let sample = world.done("/segments/sample", body.clone()).await;
+    assert_eq!(sample["users"], json!([]), "{sample}");
+    assert_eq!(codes(&sample), expected, "{sample}");
+    let estimate =
+        world.done("/users/export/segment", with(&body, json!({ "dry_run": true }))).await;
+    assert_eq!(codes(&estimate), expected, "{estimate}");
     world.fleet.close().await;
 }
 

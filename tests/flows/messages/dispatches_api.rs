@@ -204,6 +204,15 @@ async fn is_shown(backend: Backend) {
     assert_eq!(earlier["dispatches"]["is_complete"], true, "{earlier}");
     assert_eq!(earlier["variations"][0]["sent"], 7, "{earlier}");
 
+    // A misspelt selection of its recipients reaches none of them.
+    for field in ["outcome", "Outcomes", "limit", "comment"] {
+        let mut body = json!({ "messages": message(&sending.receiver, "sorry") });
+        body[field] = json!(["failed"]);
+        let refused = sending.api.post(&format!("{DISPATCHES}/{wrong}/send"), &body).await;
+        assert_eq!(refused.status, 400, "{field}: {refused:?}");
+        assert_eq!(refused.body["code"], "unknown-field", "{field}");
+    }
+
     // Those of another workspace are unknown.
     let beta = WorkspaceFile::new("beta").with_percent(None).permitted(&PERMISSIONS);
     let files = [sending.workspace.clone(), beta];

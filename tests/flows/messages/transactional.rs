@@ -147,6 +147,7 @@ fn workspace(
     let secret = format!("whsec_{}", BASE64_STANDARD.encode(secret));
     WorkspaceFile::new(name)
         .permitted(&[
+            "campaigns.statistics",
             "transactional.send",
             "users.track",
             "users.merge",
@@ -300,6 +301,15 @@ async fn an_email_is_sent_at_once_with_its_attributes(backend: Backend) {
     }
     let times = ["received_at", "enqueued_at", "executed_at", "sent_at"].map(|name| &told[name]);
     assert!(times.is_sorted_by_key(|time| time.as_str()), "{times:?}");
+
+    // Its campaign counts it, and has no dispatches.
+    let statistics = format!("/campaigns/statistics?campaign_id={RECEIPT}");
+    eventually("the campaign counts the email", || async {
+        let statistics = scene.api.get(&statistics).await.body;
+        assert!(statistics.get("dispatches").is_none(), "{statistics}");
+        statistics["variations"][0]["sent"] == 1
+    })
+    .await;
 
     // The same reference is the same send, as it is by now.
     let again = scene.send(&body).await;

@@ -163,6 +163,11 @@ fn schemas_match_the_accepted_bodies() {
         ),
         (
             "SendRequest",
+            send(json!({ "audience": exists(), "broadcast": true, "segment_id": null })),
+            false,
+        ),
+        (
+            "SendRequest",
             send(json!({ "audience": exists(), "external_user_ids": ["a"], "messages": null })),
             false,
         ),
@@ -194,6 +199,14 @@ fn schemas_match_the_accepted_bodies() {
         ("ConnectedAudience", json!({ "AND": [] }), false),
         ("ConnectedAudience", json!({ "AND": [exists()], "OR": [exists()] }), false),
         ("ConnectedAudience", json!({ "last_used_app": { "comparison": "is" } }), false),
+        ("ConnectedAudience", json!({ "custom_attribute": negated("value") }), true),
+        ("ConnectedAudience", json!({ "custom_attribute": negated("negate") }), false),
+        (
+            "ConnectedAudience",
+            json!({ "custom_attribute": negated("value"), "OR": null, "AND": null }),
+            true,
+        ),
+        ("ConnectedAudience", json!({ "custom_attribute": negated("value"), "NOT": null }), false),
     ] {
         let schema = &CONTRACT.document["components"]["schemas"][schema];
         let checked = Validator::new(schema, &CONTRACT.document).check(&body);
@@ -228,6 +241,13 @@ fn email(fields: Value) -> Value {
     let mut email = json!({ "app_id": "web" });
     email.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     send(json!({ "external_user_ids": ["a"], "messages": { "email": email } }))
+}
+
+/// A condition on a custom attribute, with null in one more field.
+fn negated(field: &str) -> Value {
+    let mut condition = exists()["custom_attribute"].take();
+    condition[field] = Value::Null;
+    condition
 }
 
 /// An audience with a custom attribute.

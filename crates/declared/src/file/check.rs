@@ -137,7 +137,7 @@ pub(super) fn workspace(declaration: &Declaration, document: &mut Document<'_>) 
             let text = format!("{ALL_USERS:?} is the segment that every workspace has");
             document.report(&steps!["segments", i, "name"], text);
         }
-        let read = Audience::read_segment(&(&segment.audience).into());
+        let read = Audience::read_new_segment(&(&segment.audience).into());
         document.audience(&steps!["segments", i, "audience"], read);
     }
     let groups = &declaration.subscription_groups;
@@ -333,7 +333,7 @@ fn campaigns(declaration: &Declaration, document: &mut Document<'_>) {
             report("email", "body", &"is missing: expected a string");
         }
         if let Some(audience) = &campaign.audience {
-            let read = Audience::read(&audience.into());
+            let read = Audience::read_new(&audience.into());
             document.audience(&steps!["campaigns", i, "audience"], read);
         }
         document.distinct(&steps!["campaigns", i, "tags"], "", &campaign.tags);

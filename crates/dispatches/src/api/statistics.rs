@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::TAG;
 use super::list::MessageCounts;
 use crate::statistics_rows::{self, MAX_SUMMED_DISPATCHES, SendTotals};
-use content::campaigns;
+use content::campaigns::{self, Kind};
 use gateway::formats::SuccessText;
 use gateway::workspaces::Channel;
 use gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter, time_range};
@@ -43,7 +43,7 @@ fn describe() -> Operation {
         .about(
             "`variations` counts all messages of the campaign or Canvas, and is kept for ever. \
              `dispatches` adds up those that are still stored (`messages.keep_days`), in a range \
-             of time: the latest 10,000, if there are more.",
+             of time: the latest 10,000, if there are more. A transactional campaign has none.",
         )
         .requires_in_query(
             "campaign_id",
@@ -89,15 +89,22 @@ async fn statistics(
     let _turn = app.count_turns.wait(workspace).await?;
     let mut tx = app.request_queue.snapshot().await?;
     let variations = statistics_rows::statistics(&mut tx, workspace, Some(id)).await?;
+    let kind = campaigns::by_id(&mut tx, workspace, id).await?.map(|campaign| campaign.kind);
     // A deleted campaign still has its statistics, and a new one has none yet.
-    if variations.is_empty() && campaigns::by_id(&mut tx, workspace, id).await?.is_none() {
+    if variations.is_empty() && kind.is_none() {
         return Err(unknown());
     }
     let totals = statistics_rows::send_totals(&mut tx, (workspace, id), accepted).await?;
+    // A deleted campaign without dispatches may have been a transactional one.
+    let has_dispatches = match kind {
+        Some(Kind::Transactional) => false,
+        Some(Kind::Api | Kind::Triggered | Kind::Canvas) => true,
+        None => totals.dispatches > 0,
+    };
     Ok(axum::Json(Statistics {
         message: SuccessText::Success,
         variations: variations.into_iter().map(Variation::from).collect(),
-        dispatches: totals.into(),
+        dispatches: has_dispatches.then(|| totals.into()),
     }))
 }
 
@@ -107,7 +114,10 @@ async fn statistics(
 struct Statistics {
     message: SuccessText,
     variations: Vec<Variation>,
-    dispatches: Dispatches,
+    /// Absent for a transactional campaign, whose emails are no dispatches, and for a removed
+    /// campaign without stored dispatches in the range of time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dispatches: Option<Dispatches>,
 }
 
 /// All messages of a variation by one channel, by outcome. A message that was delivered or bounced

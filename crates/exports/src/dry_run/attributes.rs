@@ -59,14 +59,16 @@ async fn glance(
     take(&app.cores, spec, tx, turn).await.map(Some)
 }
 
-/// Warnings about the attributes that no user of a sample has.
+/// Warnings about the attributes that no user of a sample has. If none of the users is in the
+/// audience, all who were read count.
 pub(super) fn warnings(sample: &Sample) -> Vec<Warning> {
     let read: i64 = sample.stretches.iter().map(|stretch| stretch.read).sum();
     let matched: i64 = sample.stretches.iter().map(|stretch| stretch.matched).sum();
-    if matched == 0 {
-        return Vec::new();
-    }
-    let is_all = read >= sample.counts.users;
+    let (users, is_all) = match matched {
+        0 if read == 0 => return Vec::new(),
+        0 => (read, false),
+        _ => (matched, read >= sample.counts.users),
+    };
     let attributes = sample.unseen_attributes.iter();
-    attributes.map(|name| warnings::unknown_attribute(name, matched, is_all)).collect()
+    attributes.map(|name| warnings::unknown_attribute(name, users, is_all)).collect()
 }

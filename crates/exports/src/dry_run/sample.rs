@@ -100,7 +100,8 @@ pub(super) struct Sample {
     pub lines: Lines,
     /// Some users of the audience, each of the sample equally likely.
     pub kept: Vec<Uuid>,
-    /// The attributes that no user of the audience in the sample has.
+    /// The attributes that no user of the audience in the sample has. If the sample has no such
+    /// user: those that no user who was read has.
     pub unseen_attributes: Vec<String>,
 }
 
@@ -144,8 +145,11 @@ struct Sampler {
     now: i64,
     writer: Option<LineWriter>,
     kept: Reservoir,
-    /// The attributes that were not seen yet, each as in a profile.
+    /// The attributes that were not seen yet in users of the audience, each as in a profile.
     unseen: Vec<(String, String)>,
+    /// The same for all users, as long as none is in the audience.
+    unseen_outside: Vec<(String, String)>,
+    has_members: bool,
     effort: Effort,
     /// When counting ends, and later reading.
     deadline: Instant,
@@ -170,6 +174,7 @@ impl Sampler {
         });
         let writer = writer.transpose().map_err(compressing)?;
         let needs_activity = matcher.as_ref().is_some_and(Matcher::needs_activity);
+        let unseen = warnings::as_in_documents(attributes);
         Ok(Self {
             cores,
             workspace,
@@ -178,7 +183,9 @@ impl Sampler {
             activity: needs_activity || (spec.line_activity && writer.is_some()),
             now: now.as_millisecond(),
             writer,
-            unseen: warnings::as_in_documents(attributes),
+            unseen_outside: unseen.clone(),
+            unseen,
+            has_members: false,
             kept: Reservoir { limit: spec.kept, ..Reservoir::default() },
             effort: spec.effort,
             deadline: spec.effort.deadline(),
@@ -201,7 +208,8 @@ impl Sampler {
         let mut sample = self.sample;
         sample.counts = counts;
         sample.kept = self.kept.users;
-        sample.unseen_attributes = self.unseen.into_iter().map(|(_, name)| name).collect();
+        let unseen = if self.has_members { self.unseen } else { self.unseen_outside };
+        sample.unseen_attributes = unseen.into_iter().map(|(_, name)| name).collect();
         if let Some(writer) = self.writer {
             let finish = || writer.finish();
             let lines = self.cores.compute_slice(self.workspace, finish);
@@ -313,12 +321,17 @@ impl Sampler {
                 false
             }
         };
+        let is_unseen = |(text, _): &(String, String)| !user.doc.contains(text.as_str());
         if !is_member {
+            if !self.has_members {
+                self.unseen_outside.retain(is_unseen);
+            }
             return Ok(());
         }
         self.stretch.matched += 1;
+        self.has_members = true;
         self.kept.offer(user.service_id);
-        self.unseen.retain(|(text, _)| !user.doc.contains(text.as_str()));
+        self.unseen.retain(is_unseen);
         let Some(writer) = &mut self.writer else { return Ok(()) };
         match writer.write(user).map_err(compressing)? {
             Ok(()) => Ok(()),

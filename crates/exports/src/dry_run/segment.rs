@@ -3,14 +3,15 @@
 
 use uuid::Uuid;
 
-use super::api_error;
 use super::estimate::{self, Users};
 use super::sample::{Effort, SampleSpec, take};
+use super::{api_error, attributes};
 use crate::app::App;
 use crate::archive::Shape;
 use crate::request::RequestedUsers;
 use crate::{create, plan};
 use gateway::ApiError;
+use gateway::warnings::Warning;
 use kit::clock::from_ms;
 
 /// Users of a segment or an audience.
@@ -19,6 +20,8 @@ pub struct SegmentSample {
     pub users: Users,
     /// The service_ids of some of them, in no order.
     pub service_ids: Vec<Uuid>,
+    /// Warnings about custom attributes that none of the users has who were read.
+    pub unknown_attributes: Vec<Warning>,
 }
 
 /// Counts or estimates the users of a segment of the workspace, and returns at most `limit` of
@@ -30,7 +33,7 @@ pub async fn sample_segment(
     limit: usize,
 ) -> Result<SegmentSample, ApiError> {
     let users = RequestedUsers::Segment { segment_id };
-    sample(app, workspace, users, limit, Effort::Estimate).await
+    sample(app, workspace, users, (limit, Vec::new()), Effort::Estimate).await
 }
 
 /// Counts the users of a segment of the workspace: reads all of its users, however long that takes.
@@ -39,24 +42,27 @@ pub async fn count_segment(
     workspace: i32,
     segment_id: Uuid,
 ) -> Result<SegmentSample, ApiError> {
-    sample(app, workspace, RequestedUsers::Segment { segment_id }, 0, Effort::Exact).await
+    let (users, nothing) = (RequestedUsers::Segment { segment_id }, (0, Vec::new()));
+    sample(app, workspace, users, nothing, Effort::Exact).await
 }
 
-/// The same for the users of a request. Waits for its turn among the estimates of the process.
+/// [`sample_segment`] for the users of a request. Looks for custom attributes in all users that are
+/// read. Waits for its turn among the estimates of the process.
 pub(crate) async fn sample_users(
     app: &App,
     workspace: i32,
     users: RequestedUsers,
     limit: usize,
+    attributes: Vec<String>,
 ) -> Result<SegmentSample, ApiError> {
-    sample(app, workspace, users, limit, Effort::Estimate).await
+    sample(app, workspace, users, (limit, attributes), Effort::Estimate).await
 }
 
 async fn sample(
     app: &App,
     workspace: i32,
     users: RequestedUsers,
-    limit: usize,
+    (limit, attributes): (usize, Vec<String>),
     effort: Effort,
 ) -> Result<SegmentSample, ApiError> {
     let turn = app.dry_runs.estimates.wait(workspace).await?;
@@ -76,10 +82,11 @@ async fn sample(
         users_per_file: 1,
         now,
         kept: limit,
-        attributes: Vec::new(),
+        attributes,
         effort,
     };
     let sample = take(&app.cores, spec, tx, turn).await.map_err(api_error)?;
     let users = estimate::users(&sample, has_condition);
-    Ok(SegmentSample { users, service_ids: sample.kept })
+    let unknown_attributes = attributes::warnings(&sample);
+    Ok(SegmentSample { users, service_ids: sample.kept, unknown_attributes })
 }

@@ -249,29 +249,10 @@ fn read_send(fields: &Value) -> Result<Vec<String>, (Code, String)> {
 
 #[test]
 fn fields_that_resemble_a_selecting_one_are_rejected() {
-    for name in [
-        "audiance",
-        "Audience",
-        "audi_ence",
-        "recipents",
-        "recipient_ids",
-        "segmentId",
-        "segmnt_id",
-        "brodcast",
-        "emial",
-        "mail",
-        "segment",
-        "users",
-        "user_ids",
-        "userIds",
-        "to",
-        "list_id",
-        "listId",
-        "usres",
-        "external_user_idz",
-        "dryrun",
-        "dry-run",
-    ] {
+    const NAMES: &str = "audiance Audience audi_ence recipents recipient_ids segmentId segmnt_id \
+        brodcast emial mail segment users user_ids userIds to list_id listId usres \
+        external_user_idz dryrun dry-run";
+    for name in NAMES.split(' ') {
         let (code, text) = read_send(&json!({ "campaign_id": "c", name: "x" })).expect_err(name);
         assert_eq!(code, Code::UnknownField, "{name}");
         assert!(text.starts_with(&format!("{name}: unknown field; ")), "{text}");
@@ -292,46 +273,51 @@ fn fields_that_resemble_a_selecting_one_are_rejected() {
 
 #[test]
 fn unknown_fields_are_rejected_if_many_users_are_selected() {
-    for many in [json!({ "broadcast": true }), json!({ "segment_id": "s" })] {
-        let with = |name: &str| {
+    let by_audience = json!({ "audience": { "OR": [] } });
+    for many in [json!({ "broadcast": true }), json!({ "segment_id": "s" }), by_audience] {
+        let with = |name: &str, value: Value| {
             let mut fields = many.clone();
-            fields[name] = json!("x");
+            fields[name] = value;
             read_send(&fields)
         };
-        let mut fields = many.clone();
-        fields["audiance"] = json!([]);
-        assert_eq!(read_send(&fields).unwrap_err().0, Code::UnknownField);
-        let (code, text) = with("comment").unwrap_err();
+        let (code, text) = with("comment", json!("x")).unwrap_err();
         assert_eq!(code, Code::UnknownField);
         assert!(text.starts_with("comment: unknown field; this request reads campaign_id, "));
-        for name in FIELDS_OF_FAMILY {
-            assert_eq!(with(name), Ok(vec![format!("{name}: unknown field, ignored")]));
+        // The sender may have meant to reach nobody.
+        for value in [json!([]), json!(null), json!(false)] {
+            assert_eq!(with("audiance", value.clone()).unwrap_err().0, Code::UnknownField);
+            assert_eq!(with("external_user_ids", value).unwrap_err().0, Code::InvalidField);
         }
+        for name in FIELDS_OF_FAMILY {
+            let warning = format!("{name}: unknown field, ignored");
+            assert_eq!(with(name, json!("x")), Ok(vec![warning]));
+            assert_eq!(with(name, json!(null)), Ok(vec![]));
+        }
+        assert_eq!(with("dry_run", json!(false)), Ok(vec![]));
+        let listed = with("recipients", json!([{ "external_user_id": "a" }]));
+        assert_eq!(listed, Ok(vec![]));
+    }
+}
+
+#[test]
+fn limits_of_a_request_to_everybody_are_not_null() {
+    for (broadcast, is_accepted) in [(json!(true), false), (json!(false), true)] {
+        for name in ["audience", "segment_id"] {
+            let fields = json!({ "broadcast": broadcast, name: null });
+            let read = read_send(&fields).map_err(|(code, _)| code);
+            assert_eq!(read, if is_accepted { Ok(vec![]) } else { Err(Code::InvalidField) });
+        }
+        // They exclude each other, so no list was lost.
+        let fields = json!({ "broadcast": broadcast, "recipients": null });
+        assert_eq!(read_send(&fields), Ok(vec![]));
     }
 }
 
 #[test]
 fn other_unknown_fields_are_named_in_warnings() {
-    for name in [
-        "comment",
-        "comments",
-        "attachments",
-        "override_frequency_capping",
-        "api_key",
-        "content",
-        "context",
-        "details",
-        "payment",
-        "element",
-        "price",
-        "tags",
-        "external_send_id",
-        "zones",
-        "contract",
-        "phase",
-        "notes",
-        "title",
-    ] {
+    const NAMES: &str = "comment comments attachments override_frequency_capping api_key content \
+        context details payment element price tags external_send_id zones contract phase notes title";
+    for name in NAMES.split(' ') {
         assert_eq!(
             read_send(&json!({ "broadcast": false, name: "x" })),
             Ok(vec![format!("{name}: unknown field, ignored")])

@@ -284,16 +284,21 @@ fn sender_number<'a>(settings: &'a Settings, channel: Channel, group: &str) -> O
     (group.channel == channel).then_some(group.from.as_str())
 }
 
-/// The user's devices with the message's app or, if the message names none, with an app that the
-/// workspace declares for the platform.
-fn matching_devices<'a>(message: &Outgoing<'a>) -> Vec<Device<'a>> {
-    let channel = message.id.channel;
-    let platform = match channel {
+/// The platform of the devices that get messages by a push channel.
+pub fn platform(channel: Channel) -> Platform {
+    match channel {
         Channel::AndroidPush => Platform::Android,
         Channel::KindlePush => Platform::Kindle,
         Channel::WebPush => Platform::Web,
         _ => Platform::Ios,
-    };
+    }
+}
+
+/// The user's devices with the message's app or, if the message names none, with an app that the
+/// workspace declares for the platform.
+fn matching_devices<'a>(message: &Outgoing<'a>) -> Vec<Device<'a>> {
+    let channel = message.id.channel;
+    let platform = platform(channel);
     let named_app = app_id(message);
     let has_matching_app = |token_app: &str| match named_app {
         Some(named_app) => named_app.eq_ignore_ascii_case(token_app),

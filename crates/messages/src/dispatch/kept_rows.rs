@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::kept::Kept;
+use crate::order::Order;
 use kit::clock::{hours, millis};
 use store::claims;
 use store::{StoreError, Tx, execute, fetch_listed, insert_rows, on};
@@ -132,4 +134,17 @@ pub async fn running(tx: &mut Tx, workspace: i32) -> Result<Vec<RunningDispatch>
             Ok(RunningDispatch { id, campaign_id, kept })
         })
         .collect()
+}
+
+/// The messages of dispatches, by the ids of the dispatches.
+pub async fn messages_of(
+    tx: &mut Tx,
+    ids: &[Uuid],
+) -> Result<HashMap<Uuid, Map<String, Value>>, StoreError> {
+    let orders: Vec<(Uuid, String)> =
+        fetch_listed!(tx, query_as, ids(ids), "SELECT id, order_json FROM dispatches WHERE id");
+    let messages = |(id, order): (Uuid, String)| {
+        Ok((id, Order::from_row("dispatches.order_json", id, &order)?.messages))
+    };
+    orders.into_iter().map(messages).collect()
 }

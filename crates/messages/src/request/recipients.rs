@@ -69,7 +69,7 @@ impl RecipientsSendRequest {
         settings: &Settings,
         campaigns: &ApiCampaigns,
     ) -> Result<CheckedSend, ApiError> {
-        let (request, warnings) = fields::read_request::<Self>(body)?;
+        let (request, warnings) = fields::read_request_to_many::<Self>(body)?;
         let messages = request.messages.map(|Messages(messages)| messages);
         let campaign = campaign(request.campaign_id.as_deref(), campaigns)?;
         let (_, messages, problems) = contents(messages.as_ref(), MessageSource::Send, settings)?;
@@ -132,6 +132,16 @@ mod tests {
         }
     }
 
+    /// Without `outcomes`, the request is to everybody who has a message.
+    #[test]
+    fn unknown_fields_are_rejected() {
+        for name in ["outcome", "Outcomes", "states", "limit", "comment"] {
+            let error = read(&json!({ name: null })).expect_err(name);
+            assert_eq!(error.code(), gateway::Code::UnknownField, "{name}");
+        }
+        assert!(read(&json!({ "outcomes": null, "attachments": [] })).is_ok());
+    }
+
     /// A field that would limit another request is not ignored.
     #[test]
     fn other_selections_of_users_and_dry_runs_are_rejected() {
@@ -139,6 +149,7 @@ mod tests {
             json!({ "external_user_ids": ["ann"] }),
             json!({ "segment_id": Uuid::nil() }),
             json!({ "audience": {} }),
+            json!({ "recipients": [] }),
             json!({ "dry_run": true }),
         ] {
             let error = read(&fields).expect_err("it is rejected");

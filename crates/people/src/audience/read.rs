@@ -7,6 +7,7 @@ use super::condition::{
 };
 use super::{Audience, AudienceError, Condition};
 use kit::json::{Tree, TreeObject};
+use kit::words::beginning;
 
 /// Maximum number of nodes from the root to a leaf, including both.
 pub(super) const MAX_DEPTH: usize = 32;
@@ -37,9 +38,10 @@ pub(super) const ATTRIBUTE_NAME: &str = "custom_attribute_name";
 
 type Read<T> = Result<T, AudienceError>;
 
+/// The audience of a request.
 impl<'de> Deserialize<'de> for Audience {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::read(&Tree::deserialize(deserializer)?).map_err(|error| {
+        Self::read_new(&Tree::deserialize(deserializer)?).map_err(|error| {
             let dot = if error.path.is_empty() { "" } else { "." };
             serde::de::Error::custom(format_args!("{dot}{error}"))
         })
@@ -47,15 +49,27 @@ impl<'de> Deserialize<'de> for Audience {
 }
 
 impl Audience {
-    /// Parses a tree. Ignores unknown fields of a leaf, and treats null as absent.
+    /// Parses a stored tree. Ignores unknown fields of a leaf: earlier versions accepted them in the
+    /// workspace file. Null is absent.
     pub fn read(value: &Tree) -> Result<Self, AudienceError> {
-        Reader { is_segment: false, conditions: 0, patterns: 0 }.node(value, &JsonPath::Root, 1)
+        Reader::default().node(value, &JsonPath::Root, 1)
     }
 
-    /// Parses the tree of a segment in the workspace file, which may also have conditions on the
-    /// latest purchase of each product.
+    /// Parses a new tree. Rejects unknown fields, also null: the sender may have meant other users.
+    pub fn read_new(value: &Tree) -> Result<Self, AudienceError> {
+        Reader { is_new: true, ..Reader::default() }.node(value, &JsonPath::Root, 1)
+    }
+
+    /// [`read`](Self::read) for a segment of the workspace file, which may also have conditions on
+    /// the latest purchase of each product.
     pub fn read_segment(value: &Tree) -> Result<Self, AudienceError> {
-        Reader { is_segment: true, conditions: 0, patterns: 0 }.node(value, &JsonPath::Root, 1)
+        Reader { is_segment: true, ..Reader::default() }.node(value, &JsonPath::Root, 1)
+    }
+
+    /// The same for a new segment.
+    pub fn read_new_segment(value: &Tree) -> Result<Self, AudienceError> {
+        let mut reader = Reader { is_segment: true, is_new: true, ..Reader::default() };
+        reader.node(value, &JsonPath::Root, 1)
     }
 }
 
@@ -81,8 +95,10 @@ impl JsonPath<'_> {
     }
 }
 
+#[derive(Default)]
 struct Reader {
     is_segment: bool,
+    is_new: bool,
     conditions: usize,
     patterns: usize,
 }
@@ -95,12 +111,14 @@ impl Reader {
         let Some(object) = value.as_object() else {
             return path.error("expected an object with one condition");
         };
-        let mut members = object.iter().filter(|(_, value)| !value.is_null());
-        let (Some((name, value)), None) = (members.next(), members.next()) else {
-            return path.error(format!(
-                "a node must have exactly one field, one of {}",
-                self.node_names()
-            ));
+        let counts = |name: &str, value: &Tree| {
+            !value.is_null() || (self.is_new && !self.node_names().any(|known| known == name))
+        };
+        let members: Vec<_> =
+            object.iter().filter(|(name, value)| counts(name, value)).take(2).collect();
+        let [(name, value)] = members[..] else {
+            let names = self.list_of_nodes();
+            return path.error(format!("a node must have exactly one field, one of {names}"));
         };
         let field_path = JsonPath::Member(path, name);
         match name {
@@ -130,12 +148,14 @@ impl Reader {
     ) -> Read<Audience> {
         let (comparisons, audience): (Comparisons, fn(Condition) -> Audience) = match name {
             CUSTOM_ATTRIBUTE => {
-                let (members, condition) = self.attribute_condition(value, path)?;
+                let about = &[ATTRIBUTE_NAME];
+                let (members, condition) = self.attribute_condition(value, path, about)?;
                 let name = name_in(members, ATTRIBUTE_NAME, path)?;
                 return Ok(Audience::CustomAttribute { name, condition });
             }
             SEGMENT_NODE if self.is_segment => {
-                let (members, condition) = self.attribute_condition(value, path)?;
+                let about = &["property_name", "product_id"];
+                let (members, condition) = self.attribute_condition(value, path, about)?;
                 let name = name_in(members, "property_name", path)?;
                 let has_product = members.get("product_id").is_some_and(|id| !id.is_null());
                 let product_id =
@@ -146,11 +166,11 @@ impl Reader {
             EMAIL_STATUS => (SUBSCRIPTION_COMPARISONS, Audience::EmailSubscriptionStatus),
             LAST_USED_APP => (LAST_USE_COMPARISONS, Audience::LastUsedApp),
             _ => {
-                let names = self.node_names();
+                let names = self.list_of_nodes();
                 return node_path.error(format!("unknown condition; expected one of {names}"));
             }
         };
-        read_condition(self.members(value, path)?, comparisons, path).map(audience)
+        read_condition(self.members(value, path, &[])?, comparisons, path).map(audience)
     }
 
     /// The condition on an attribute or a property, from the leaf's fields.
@@ -158,15 +178,19 @@ impl Reader {
         &mut self,
         value: &'a Tree,
         path: &JsonPath<'_>,
+        about: &[&str],
     ) -> Read<(&'a TreeObject, Condition)> {
-        let members = self.members(value, path)?;
+        let members = self.members(value, path, about)?;
         self.count_pattern(members, path)?;
         Ok((members, read_condition(members, ATTRIBUTE_COMPARISONS, path)?))
     }
 
-    fn node_names(&self) -> String {
-        let segment_node = self.is_segment.then_some(SEGMENT_NODE);
-        NODES.into_iter().chain(segment_node).collect::<Vec<_>>().join(", ")
+    fn node_names(&self) -> impl Iterator<Item = &'static str> {
+        NODES.into_iter().chain(self.is_segment.then_some(SEGMENT_NODE))
+    }
+
+    fn list_of_nodes(&self) -> String {
+        self.node_names().collect::<Vec<_>>().join(", ")
     }
 
     fn count_pattern(&mut self, members: &TreeObject, path: &JsonPath<'_>) -> Read<()> {
@@ -179,12 +203,24 @@ impl Reader {
         Ok(())
     }
 
-    fn members<'a>(&mut self, value: &'a Tree, path: &JsonPath<'_>) -> Read<&'a TreeObject> {
+    /// The fields of a leaf: the comparison, its value, and those with what it is `about`.
+    fn members<'a>(
+        &mut self,
+        value: &'a Tree,
+        path: &JsonPath<'_>,
+        about: &[&str],
+    ) -> Read<&'a TreeObject> {
         self.conditions += 1;
         if self.conditions > MAX_CONDITIONS {
             return path.error(format!("an audience can have at most {MAX_CONDITIONS} conditions"));
         }
-        value.as_object().map_or_else(|| path.error("expected an object"), Ok)
+        let Some(members) = value.as_object() else { return path.error("expected an object") };
+        let known = [about, &["comparison", "value"]].concat();
+        match members.iter().find(|(name, _)| self.is_new && !known.contains(name)) {
+            None => Ok(members),
+            Some((name, _)) => JsonPath::Member(path, &beginning(name, MAX_NAME))
+                .error(format!("unknown field; expected {}", known.join(", "))),
+        }
     }
 }
 

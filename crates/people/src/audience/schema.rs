@@ -32,10 +32,15 @@ impl JsonSchema for Audience {
              {MAX_DEPTH} levels."
         );
         let name = json!({ "type": "string", "minLength": 1, "maxLength": MAX_NAME });
-        let leaf = |comparisons| json!({ "type": "object", "anyOf": conditions(comparisons) });
-        let mut attribute = leaf(ATTRIBUTE_COMPARISONS);
-        attribute["properties"] = json!({ ATTRIBUTE_NAME: name });
-        attribute["required"] = json!([ATTRIBUTE_NAME]);
+        let leaf = |comparisons| {
+            let forms = conditions(comparisons, &json!({}));
+            json!({ "type": "object", "anyOf": forms })
+        };
+        let name = json!({ ATTRIBUTE_NAME: name });
+        let attribute = json!({
+            "type": "object", "anyOf": conditions(ATTRIBUTE_COMPARISONS, &name),
+            "properties": name, "required": [ATTRIBUTE_NAME],
+        });
         let fields = [
             (AND, nodes(&all)),
             (OR, nodes("At least one condition is true.")),
@@ -50,8 +55,7 @@ impl JsonSchema for Audience {
                 Map::from_iter(names.map(|name| (name.to_owned(), json!({ "type": "null" }))));
             properties.insert(name.into(), field);
             json!({
-                "properties": properties, "required": [name],
-                "additionalProperties": { "type": "null" },
+                "properties": properties, "required": [name], "additionalProperties": false,
             })
         };
         json_schema!({
@@ -61,8 +65,8 @@ impl JsonSchema for Audience {
     }
 }
 
-/// Each comparison with the schema of its operand.
-fn conditions(comparisons: Comparisons) -> Vec<Value> {
+/// Each comparison with the schema of its operand, next to the fields with what it is `about`.
+fn conditions(comparisons: Comparisons, about: &Value) -> Vec<Value> {
     let condition = |(comparison, kinds): &(Comparison, &[OperandKind])| {
         let value = match kinds {
             [kind] => value(*kind),
@@ -70,10 +74,10 @@ fn conditions(comparisons: Comparisons) -> Vec<Value> {
         };
         let has_none = kinds.contains(&OperandKind::None);
         let required = if has_none { vec!["comparison"] } else { vec!["comparison", "value"] };
-        json!({
-            "properties": { "comparison": { "const": comparison.name() }, "value": value },
-            "required": required,
-        })
+        let mut fields = about.clone();
+        fields["comparison"] = json!({ "const": comparison.name() });
+        fields["value"] = value;
+        json!({ "properties": fields, "required": required, "additionalProperties": false })
     };
     comparisons.iter().map(condition).collect()
 }

@@ -151,6 +151,26 @@ fn errors_name_the_path() {
 }
 
 #[test]
+fn unknown_fields_are_rejected_in_new_trees() {
+    for value in [json!(true), json!(null)] {
+        let mut tree = json!({ "OR": [leaf("equals", json!("gold"))] });
+        tree["OR"][0]["custom_attribute"]["negate"] = value;
+        assert!(read(&tree).is_ok() && read_segment(&tree).is_ok(), "stored ones are read: {tree}");
+        let tree: Tree = (&tree).into();
+        for error in [Audience::read_new(&tree), Audience::read_new_segment(&tree)] {
+            let text = error.unwrap_err().to_string();
+            let expected = "OR[0].custom_attribute.negate: unknown field; expected custom_att";
+            assert!(text.starts_with(expected), "{text}");
+        }
+    }
+    let mut tree = leaf("equals", json!("gold"));
+    tree["AND"] = json!(null);
+    assert!(Audience::read_new(&(&tree).into()).is_ok());
+    tree["NOT"] = json!(null);
+    assert!(Audience::read_new(&(&tree).into()).is_err() && read(&tree).is_ok());
+}
+
+#[test]
 fn a_segment_may_ask_for_purchases_and_an_audience_may_not() {
     let leaf = |members: Value| {
         let mut leaf = json!({ "property_name": "size", "comparison": "equals", "value": "L" });

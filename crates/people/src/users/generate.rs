@@ -465,6 +465,3 @@ impl User<'_> {
         let _ = self.out.write_fmt(value);
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -179,6 +179,7 @@ fn recipients_or_broadcast(schema: &mut Schema) {
                 "properties": {
                     "broadcast": { "const": true },
                     "recipients": { "type": ["array", "null"], "maxItems": 0 },
+                    "audience": { "type": "object" },
                 },
                 "required": ["broadcast"],
             },
@@ -240,7 +241,7 @@ mod tests {
         given["recipients"][0]["unknown"] = json!(5);
         let stored = serde_json::to_value(read(given).unwrap().target).unwrap();
         assert_eq!(stored, target);
-        let to_all = json!({ "broadcast": true, "recipients": [], "audience": null });
+        let to_all = json!({ "broadcast": true, "recipients": [] });
         let stored = serde_json::to_value(read(to_all).unwrap().target).unwrap();
         assert_eq!(stored, json!({ "broadcast": true }));
     }
@@ -255,6 +256,7 @@ mod tests {
             (json!({}), "one of recipients, audience with broadcast, and broadcast is required"),
             (json!({ "recipients": [] }), "one of recipients, "),
             (json!({ "audience": alone }), "Set broadcast to true"),
+            (json!({ "broadcast": true, "audience": null }), "audience must not be null"),
             (json!({ "broadcast": true, "recipients": [ann] }), "broadcast must not be true"),
             (
                 json!({ "recipients": vec![ann.clone(); 51] }),

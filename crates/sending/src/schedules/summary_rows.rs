@@ -86,18 +86,20 @@ pub async fn audience(tx: &mut Tx, id: Uuid) -> Result<Option<String>, StoreErro
     Ok(found.flatten())
 }
 
-/// The messages of those of these schedules whose messages may include content blocks, by their
-/// ids. Not of schedules of Canvases, whose messages are those at their time.
-pub async fn messages_with_blocks(
+/// The messages of those of these schedules whose requests may contain a text, by their ids. Not of
+/// schedules of Canvases, whose messages are those at their time.
+pub async fn messages_with(
     tx: &mut Tx,
     ids: &[Uuid],
+    text: &str,
 ) -> Result<HashMap<Uuid, Value>, StoreError> {
     let found: Vec<(Uuid, String)> = fetch_listed!(
         tx,
         query_as,
         ids(ids),
         "SELECT id, request FROM schedules
-         WHERE canvas_id IS NULL AND request LIKE '%content_blocks%' AND id"
+         WHERE canvas_id IS NULL AND request LIKE $2 AND id",
+        format!("%{text}%")
     );
     let messages = |(id, request): (Uuid, String)| {
         let mut request: Value = parsed("schedules.request", id, &request)?;

@@ -1,8 +1,12 @@
+//! Generated users: the same for the same seed, valid, and like real ones.
+
 use std::collections::{BTreeMap, HashSet};
 
-use super::*;
-use crate::users::profile::Field;
-use crate::users::record::{self, Record, RecordContext};
+use jiff::civil::{Date, date};
+use kit::clock::parse_time;
+use longshore::users::generate::Users;
+use longshore::users::profile::Field;
+use longshore::users::record::{self, Record, RecordContext};
 
 const AS_OF: Date = date(2024, 5, 1);
 
@@ -27,9 +31,9 @@ fn the_same_seed_and_date_give_the_same_users() {
 
 #[test]
 fn generated_users_survive_an_import() {
-    let now = Users::new(7, AS_OF).end_ms;
+    let now_ms = parse_time(&AS_OF.to_string()).unwrap();
     for line in lines(&mut Users::new(7, AS_OF), 0..2_000) {
-        let context = RecordContext { now_ms: now, currency: "USD", service_id_alias: None };
+        let context = RecordContext { now_ms, currency: "USD", service_id_alias: None };
         let record = Record::parse(&line, &context).unwrap_or_else(|e| panic!("{e}: {line}"));
         assert_eq!(record.ignored, Vec::<String>::new());
         let document = record.profile.to_document();
