@@ -70,7 +70,7 @@ pub use runtime::{
 pub use scim;
 pub use sending::{erase, inbound, schedules, transactional, user_messages};
 pub use server::{
-    app, dead_letters, documented_routes, routes, setup, shutdown, telemetry, worker,
+    app, dead_letters, documented_routes, listen, routes, setup, shutdown, telemetry, worker,
 };
 pub use tracking;
 

@@ -18,7 +18,7 @@ use url::Url;
 pub use self::run::wait;
 
 use self::download::Download;
-use self::operator::List;
+use self::operator::{List, Repeat};
 use self::run::Run;
 use self::verify::Verify;
 use super::confirm::Consent;
@@ -115,14 +115,11 @@ enum Command {
     /// The new export has the same audience, fields, format, destination and callback. An export of
     /// the control group has the users of the group that is active now. Prints the new
     /// object_prefix.
-    #[command(
-        after_help = "Example:\n  longshore export repeat 1f0c7a52-3a55-4b0e-9d3e-6f1c5e2b7a10-1795249527"
-    )]
-    Repeat {
-        /// The export's object_prefix
-        #[arg(value_parser = object_prefix)]
-        prefix: String,
-    },
+    #[command(after_help = "Examples:
+  longshore export repeat 1f0c7a52-3a55-4b0e-9d3e-6f1c5e2b7a10-1795249527
+  longshore export repeat --failed --since 1h --dry-run
+  longshore export repeat --failed --since 2026-11-25T00:00Z --workspace acme")]
+    Repeat(Repeat),
     /// Cancel a queued or running export; uploaded files are deleted
     ///
     /// Asks on a terminal.
@@ -157,9 +154,9 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             let app = open_database(config).await?;
             return operator::cancel(&app, &prefix, &consent, json).await;
         }
-        Command::Repeat { prefix } if is_operator => {
+        Command::Repeat(repeat) if is_operator => {
             let app = open_database(config).await?;
-            return operator::repeat(&app, &prefix, &options_again(&key, None), json).await;
+            return operator::repeat(&app, repeat, &options_again(&key, None), json).await;
         }
         command => command,
     };
@@ -171,7 +168,9 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         Command::Run(run) => run::run(&client, run, json).await,
         Command::Download(arguments) => download::run(&client, arguments, json).await,
         Command::Verify(_) => Ok(()),
-        Command::Repeat { prefix } => repeat(&client, &prefix, &options, json).await,
+        Command::Repeat(arguments) => {
+            repeat(&client, arguments.api_prefix()?, &options, json).await
+        }
         Command::List(arguments) => list(&client, &arguments, json).await,
         Command::Status { prefix } => print_export(&client.status(&prefix).await?, json),
         Command::Cancel { prefix, consent } => cancel(&client, &prefix, &consent, json).await,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use super::CommandResult;
 use crate::config::Config;
-use crate::gateway;
+use crate::listen;
 use crate::telemetry::process::Process;
 use server::service::{CONSOLE_LISTEN, Service};
 
@@ -35,9 +35,9 @@ impl Arguments {
 
 pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     console_frame::permissions::check(&config)?;
-    let listener = gateway::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
+    let listener = listen::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
     let console = match config.console.address() {
-        Some(address) => Some(gateway::bind(address, CONSOLE_LISTEN).await?),
+        Some(address) => Some(listen::bind(address, CONSOLE_LISTEN).await?),
         None => None,
     };
     let service = Service::start(config, Process::gateway()).await?;

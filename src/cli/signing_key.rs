@@ -98,14 +98,14 @@ struct ListedKey {
 }
 
 impl ListedKey {
-    fn new(workspace: &str, key: &SigningKeyInfo, now: i64) -> Self {
+    fn new(app: &App, workspace: &str, key: &SigningKeyInfo, now: i64) -> Self {
         Self {
             workspace: workspace.to_owned(),
             id: key.id,
             public_key: key.public_key.to_string(),
             fingerprint: key.public_key.fingerprint().to_string(),
             state: key.state(now),
-            allowed_signer: key.allowed_signer(workspace).to_string(),
+            allowed_signer: key.allowed_signer(workspace, &app.config).to_string(),
             created_at: key.created_at,
             signs_from: key.signs_from,
             retired_at: key.retired_at,
@@ -131,7 +131,7 @@ async fn list(app: &App, arguments: List) -> CommandResult {
     let mut keys = Vec::new();
     for Workspace { id, name, .. } in listed {
         let found = signing::list(&mut tx, id).await?;
-        keys.extend(found.iter().map(|key| ListedKey::new(&name, key, now)));
+        keys.extend(found.iter().map(|key| ListedKey::new(app, &name, key, now)));
     }
     tx.commit().await?;
     let headers = ["ID", "WORKSPACE", "STATE", "SIGNS FROM", "RETIRED", "FINGERPRINT", "LINE"];
@@ -169,7 +169,7 @@ async fn rotate(app: &App, arguments: Rotate) -> CommandResult {
         let mut keys = signing::list(&mut tx, workspace.id).await?;
         keys.retain(|listed| listed.public_key == key);
         let key = keys.pop().ok_or("the new key is not in the list of keys")?;
-        let key = ListedKey::new(&workspace.name, &key, now);
+        let key = ListedKey::new(app, &workspace.name, &key, now);
         let details = json!({ "after": {
             "fingerprint": key.fingerprint, "signs_from": format_seconds(key.signs_from)
         } });

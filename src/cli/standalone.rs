@@ -12,11 +12,11 @@ use tokio::net::TcpListener;
 use super::{CommandResult, Error};
 use crate::config::Config;
 use crate::config::console::{Console, ConsoleListen};
-use crate::gateway::BindError;
+use crate::listen::BindError;
 use crate::telemetry::process::Process;
 use crate::users::phones;
 use crate::worker::Role;
-use crate::{gateway, setup};
+use crate::{listen, setup};
 use kit::private;
 use kit::retry::Retry as _;
 use runtime::credentials::FindError;
@@ -49,7 +49,7 @@ impl Arguments {
 pub async fn run(mut config: Config, _arguments: Arguments) -> CommandResult {
     console_frame::permissions::check(&config)?;
     let _lock = lock(&config.data)?;
-    let listener = gateway::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
+    let listener = listen::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
     // The port may be one that the system has chosen. Download URLs need it.
     config.gateway.listen = listener.local_addr()?;
     let service = Service::start(config, Process::standalone()).await?;
@@ -102,8 +102,8 @@ fn may_pass(error: &Error) -> bool {
 async fn listen_for_console(config: &Config) -> Result<Option<TcpListener>, BindError> {
     match config.console.listen {
         Some(ConsoleListen::Off) => Ok(None),
-        Some(ConsoleListen::At(address)) => gateway::bind(address, CONSOLE_LISTEN).await.map(Some),
-        None => match gateway::bind(Console::STANDALONE, CONSOLE_LISTEN).await {
+        Some(ConsoleListen::At(address)) => listen::bind(address, CONSOLE_LISTEN).await.map(Some),
+        None => match listen::bind(Console::STANDALONE, CONSOLE_LISTEN).await {
             Ok(listener) => Ok(Some(listener)),
             Err(error) => {
                 tracing::warn!(%error, "the console is off");

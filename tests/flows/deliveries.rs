@@ -490,10 +490,10 @@ on_postgres!(
     late_workers_are_ignored_and_stopped_ones_release_claims,
 );
 
-/// Customers see one text whether an internal name exists or not; operators see where it leads.
+/// Customers see one error whether an internal name exists or not; operators see where it leads.
 #[tokio::test]
 async fn errors_do_not_show_customers_what_a_name_resolves_to() {
-    use runtime::outbound::{Request, ResponseBody, Sender};
+    use runtime::outbound::{Request, RequestError, ResponseBody, Sender};
     crate::support::servers::install_tls();
     let clock = kit::clock::Clock::system();
     let error_of = async |sender: Sender, host: &str| {
@@ -501,12 +501,14 @@ async fn errors_do_not_show_customers_what_a_name_resolves_to() {
         let (method, headers) = (reqwest::Method::GET, Default::default());
         let (body, response) = (String::new(), ResponseBody::ErrorText);
         let request = Request { method, url, headers, body, timeout: None, response };
-        sender.request(request, &clock).await.unwrap_err().into_text()
+        sender.request(request, &clock).await.unwrap_err()
     };
     let sender = Sender::new(&Config::default());
     let internal = error_of(sender.clone(), "localhost").await;
-    assert_eq!(internal, "the host name has no address that is allowed");
+    // The kind of the error decides whether a message is retried.
+    let not_sent = |text: &str| RequestError::NotSent(text.to_owned());
+    assert_eq!(internal, not_sent("the host name has no address that is allowed"));
     assert_eq!(error_of(sender.clone(), "missing.invalid").await, internal);
-    let shown = error_of(sender.showing_addresses(), "localhost").await;
+    let shown = error_of(sender.showing_addresses(), "localhost").await.into_text();
     assert!(shown.contains("a loopback address"), "{shown}");
 }

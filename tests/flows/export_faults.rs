@@ -1,6 +1,8 @@
 //! Exports while something is broken: stopped and killed processes, storage and receivers
 //! that fail, stored documents that cannot be read, limits that are passed.
 
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -472,4 +474,56 @@ async fn limits_without_own_storage() {
     let accepted = apis[2].export(&body).await;
     apis[2].done(&accepted.prefix).await;
     fleet.close().await;
+}
+
+/// What is stored of an export is not what was written: no retry helps.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_with_a_damaged_part_fails_at_once() {
+    let users_per_file = ("LONGSHORE_EXPORTS__USERS_PER_FILE", "1".to_owned());
+    let fleet = Fleet::start(Backend::Fleet(1), &[users_per_file]).await;
+    let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
+    let records: Vec<String> = (0..400).map(|number| user_records::simple(number, 1)).collect();
+    fleet.import("acme", &records).await;
+    let accepted = api.export_all().await;
+    api.wait_for_files(&accepted.prefix, 1).await;
+    fleet.stop("worker-1");
+    assert_eq!(api.status(&accepted.prefix).await["state"], "running");
+    let mut damaged = 0;
+    for folder in walk(&fleet.directory().join("objects")) {
+        for part in parts_in(&folder) {
+            let mut file = std::fs::File::options().append(true).open(part).expect("a part");
+            file.write_all(b"x").expect("a byte more");
+            damaged += 1;
+        }
+    }
+    assert!(damaged > 0);
+    fleet.resume("worker-1");
+    api.failed(&accepted.prefix).await;
+    let shown = fleet.run(&["export", "status", &accepted.prefix, "--json", "--key", ""]).await;
+    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    assert!(shown["error_detail"].as_str().is_some_and(|text| text.contains("bytes")), "{shown}");
+    // Another one is whole.
+    let another = api.export_all().await;
+    api.done(&another.prefix).await;
+    fleet.close().await;
+}
+
+/// The folders below one.
+fn walk(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten();
+    let below = entries.map(|entry| entry.path()).filter(|path| path.is_dir());
+    below.flat_map(|path| [vec![path.clone()], walk(&path)].concat()).collect()
+}
+
+/// The stored parts in a folder `parts`: their names are numbers.
+fn parts_in(folder: &Path) -> Vec<PathBuf> {
+    if !folder.ends_with("parts") {
+        return Vec::new();
+    }
+    let is_part = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        path.is_file() && name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+    };
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten();
+    entries.map(|entry| entry.path()).filter(is_part).collect()
 }

@@ -302,3 +302,47 @@ fn both_documents_begin_with_the_first_steps() {
     assert_eq!(first_steps(&document).len(), 2);
     assert_eq!(first_steps(&document), first_steps(&CONTRACT.document));
 }
+
+/// Runs the program, waits for its API on IPv6, and requests a page over IPv4.
+const ONLY_IPV6: &str = r#"
+ip link set lo up
+echo 1 > /proc/sys/net/ipv6/bindv6only
+"$0" standalone >&2 &
+trap 'kill $! && wait $!' EXIT
+until curl -gfsS -o /dev/null http://[::1]:8080/openapi.json; do
+    kill -0 $!
+    sleep 0.2
+done
+curl -fsS -o /dev/null -w '%{http_code}' http://127.0.0.1:8080/openapi.json
+"#;
+
+/// A machine can have the setting that IPv6 sockets do not include IPv4.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_address_includes_those_of_ipv4_where_sockets_do_not() {
+    Fleet::can_mount().await;
+    let (fleet, mut environment, _) = new_place().await;
+    environment.insert("LONGSHORE_LISTEN".into(), "[::]:8080".into());
+    environment.insert("LONGSHORE_PUBLIC_URL".into(), "http://127.0.0.1:8080".into());
+    let mut command = process::program("unshare", fleet.directory(), &environment);
+    command.args(["--net", "--map-root-user", "bash", "-euc", ONLY_IPV6, process::BINARY]);
+    let output = process::output(command).await;
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "200", "{error}");
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_that_the_storage_cannot_use_is_refused_at_start() {
+    let (fleet, mut environment, _) = new_place().await;
+    let url = "s3://exports?region=eu-west-1&access_key_id=id&secret_access_key=secret";
+    environment.insert("LONGSHORE_OBJECTS_URL".into(), url.into());
+    environment.insert("HTTPS_PROXY".into(), "socks5://ann:pass-word@127.0.0.1:1080".into());
+    // The same start as that of each process.
+    let mut command = process::command(fleet.directory(), &environment);
+    command.args(["export", "list"]);
+    let output = process::output(command).await;
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{error}");
+    assert!(error.contains("HTTPS_PROXY") && !error.contains("pass-word"), "{error}");
+    fleet.close().await;
+}

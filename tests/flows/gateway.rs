@@ -21,6 +21,7 @@ use longshore::app::App;
 use longshore::config::Config;
 use longshore::gateway::app::App as GatewayApp;
 use longshore::gateway::{self, ApiError, Caller, Json, protected};
+use longshore::listen;
 use longshore::telemetry::{self, process::Process};
 use longshore::worker::Role;
 use reqwest::{Method, RequestBuilder, Response};
@@ -121,7 +122,7 @@ impl Gateway {
             .route("/slow", protected("users.track", post(slow)).layer(Extension(seen.clone())))
             .route("/fail/{how}", get(fail));
         let local = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listener = gateway::bind(local, "LONGSHORE_LISTEN").await.unwrap();
+        let listener = listen::bind(local, "LONGSHORE_LISTEN").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let router = gateway::router(app.gateway.clone(), domains.with_state(app.gateway.clone()));
@@ -412,7 +413,7 @@ async fn the_operations_listener_reports_a_workers_health(store: TestStore) {
 async fn reports_its_health(store: TestStore, process: Process) {
     let installation = Installation::open(store, WORKSPACE, |_| {}).await;
     let metrics = telemetry::metrics::recorder::install().unwrap();
-    let listener = gateway::bind(SocketAddr::from(([127, 0, 0, 1], 0)), "x").await.unwrap();
+    let listener = listen::bind(SocketAddr::from(([127, 0, 0, 1], 0)), "x").await.unwrap();
     let address = listener.local_addr().unwrap();
     let draining = CancellationToken::new();
     let app = installation.app.clone();

@@ -20,9 +20,9 @@ use std::ops::Deref;
 use futures::future::join_all;
 use ipnet::IpNet;
 use longshore::app::App;
-use longshore::gateway;
 use longshore::scim::resource::AppGroup;
 use longshore::scim::tokens::{self, NewToken, TokenError};
+use longshore::{gateway, listen};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -118,7 +118,7 @@ impl World {
 
 impl Gateway {
     async fn start(app: App) -> Self {
-        let listener = gateway::bind(app.config.gateway.listen, "LONGSHORE_LISTEN").await.unwrap();
+        let listener = listen::bind(app.config.gateway.listen, "LONGSHORE_LISTEN").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let shutdown = CancellationToken::new();
         let router = gateway::router(app.gateway.clone(), longshore::routes(Some(&app)));

@@ -33,6 +33,7 @@ on_both_stores!(World =>
     rotations_at_once_announce_one_key,
     an_announced_key_is_brought_forward_only,
     a_retired_key_verifies_what_it_signed,
+    a_new_key_verifies_an_export_that_waited_for_its_storage,
     the_secret_key_can_be_rotated,
     a_changed_private_key_signs_nothing,
     the_keys_are_served_to_everyone,
@@ -296,7 +297,10 @@ async fn an_announced_key_is_brought_forward_only(world: World) {
         assert_eq!(found, [(next, now + expected), (first, now - DAY)]);
         assert_eq!(keys[1].retired_at, Some(now + expected));
         // Whoever pinned the line of the first announcement can still use it.
-        assert_eq!(keys[0].allowed_signer("acme").valid_after, Some(keys[0].created_at - 7 * DAY));
+        assert_eq!(
+            keys[0].allowed_signer("acme", &world.app.config).valid_after,
+            Some(keys[0].created_at - 7 * DAY)
+        );
         assert_eq!(world.sign(workspace, now + expected - 1).await.0, first);
         assert_eq!(world.sign(workspace, now + expected).await.0, next);
     }
@@ -305,6 +309,24 @@ async fn an_announced_key_is_brought_forward_only(world: World) {
     let third = world.rotate_from(workspace, later, later + DAY).await;
     assert_eq!(world.sign(workspace, later).await.0, next);
     assert_eq!(world.sign(workspace, later + DAY).await.0, third);
+}
+
+/// The export ended long before the key was created, which signs it.
+async fn a_new_key_verifies_an_export_that_waited_for_its_storage(world: World) {
+    let ssh_keygen = SshKeygen::new();
+    let workspace = world.test.workspace("acme").await;
+    let (_, signature) = world.sign(workspace, now()).await;
+    let key = world.keys(workspace).await.remove(0);
+    let mut config = (*world.app.config).clone();
+    for (hours, longest_wait) in [(24, 168), (400, 400)] {
+        config.exports.retry_hours = hours;
+        let line = format!("{}\n", key.allowed_signer("acme", &config));
+        for (wait, is_valid) in [(longest_wait - 1, true), (longest_wait + 1, false)] {
+            let completed_at = key.created_at - wait * 3_600_000;
+            let is_accepted = ssh_keygen.accepts(&line, &signature, MESSAGE, completed_at);
+            assert_eq!(is_accepted, is_valid, "{hours} {wait}");
+        }
+    }
 }
 
 async fn a_retired_key_verifies_what_it_signed(world: World) {
@@ -391,7 +413,7 @@ async fn the_keys_are_served_to_everyone(world: World) {
     assert_eq!(headers[header::CONTENT_TYPE], "text/plain; charset=utf-8");
     assert_eq!(headers[header::CACHE_CONTROL], "no-cache");
     let key = world.keys(world.workspace().await).await.remove(0);
-    assert_eq!(text, format!("{}\n", key.allowed_signer("acme")));
+    assert_eq!(text, format!("{}\n", key.allowed_signer("acme", &world.app.config)));
     for unknown in ["other", "ACME", "acme%00", "%ff", "a".repeat(5_000).as_str()] {
         let (status, _, text) = world.served(unknown).await;
         let body: Value = serde_json::from_str(&text).expect("JSON");
@@ -410,7 +432,7 @@ async fn the_commands_list_and_rotate(world: World) {
 
     let (line, _) = world.run(&["signing-key", "rotate", "--workspace", "acme"]).await;
     let keys = world.keys(workspace).await;
-    assert_eq!(line, format!("{}\n", keys[0].allowed_signer("acme")));
+    assert_eq!(line, format!("{}\n", keys[0].allowed_signer("acme", &world.app.config)));
     let notice = keys[0].signs_from - keys[0].created_at;
     assert_eq!(notice, 7 * DAY);
     eventually("the new key is served", || async {
@@ -435,7 +457,10 @@ async fn the_commands_list_and_rotate(world: World) {
     for (listed, key) in listed.iter().zip(world.keys(workspace).await) {
         assert_eq!(listed["public_key"], key.public_key.to_string());
         assert_eq!(listed["fingerprint"], key.public_key.fingerprint());
-        assert_eq!(listed["allowed_signer"], key.allowed_signer("acme").to_string());
+        assert_eq!(
+            listed["allowed_signer"],
+            key.allowed_signer("acme", &world.app.config).to_string()
+        );
         assert_eq!(listed["retired_at"].is_null(), key.retired_at.is_none());
         assert!(listed.get("private_key").is_none());
     }

@@ -71,7 +71,7 @@ async fn read(app: App, workspace: i32, name: String) -> Result<String, StoreErr
     if keys.is_empty() {
         return Ok(NO_KEYS.to_owned());
     }
-    Ok(keys.iter().map(|key| format!("{}\n", key.allowed_signer(&name))).collect())
+    Ok(keys.iter().map(|key| format!("{}\n", key.allowed_signer(&name, &app.config))).collect())
 }
 
 fn unknown() -> ApiError {

@@ -24,6 +24,11 @@ use runtime::kinds;
 use store::Tx;
 use store::claims;
 
+/// The entry of a repeated export in the audit log; its details have the former export in
+/// [`REPEATS`].
+pub(super) const REPEAT: &str = "export.repeat";
+pub(super) const REPEATS: &str = "repeats";
+
 pub(super) const NO_GROUP: &str = "The workspace has no active global control group";
 
 /// A job that is written, but not committed.
@@ -98,8 +103,8 @@ impl NewExport {
         });
         let action = match &self.repeats {
             Some(former) => {
-                details["repeats"] = former.as_str().into();
-                "export.repeat"
+                details[REPEATS] = former.as_str().into();
+                REPEAT
             }
             None => "export.request",
         };

@@ -31,6 +31,8 @@ kit::named! {
     }
 }
 
+const AGAIN: &str = "Please repeat the export.";
+
 /// Why a job failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -120,7 +122,17 @@ impl Failure {
     /// it responded, without its address.
     pub fn objects(error: &ObjectError, is_own: bool) -> Self {
         let detail = error.to_string();
-        if is_own {
+        if let ObjectError::Damaged(_) = error {
+            let cause = if is_own { Cause::OwnStorage } else { Cause::Objects };
+            let message = if is_own {
+                format!(
+                    "A file in your cloud storage was changed during the export: {detail}. {AGAIN}"
+                )
+            } else {
+                format!("A stored part of the export is damaged. {AGAIN}")
+            };
+            Self { cause, message, detail }
+        } else if is_own {
             let reason = error.for_customer();
             let message = format!("The files could not be written to your cloud storage: {reason}");
             Self { cause: Cause::OwnStorage, message, detail }
@@ -234,6 +246,15 @@ impl Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_damaged_object_is_no_outage() {
+        for (is_own, cause) in [(true, Cause::OwnStorage), (false, Cause::Objects)] {
+            let failure = Failure::objects(&ObjectError::Damaged("a has 3 bytes".into()), is_own);
+            assert_eq!((failure.cause, failure.message.contains("a has 3 bytes")), (cause, is_own));
+            assert!(failure.message.contains("repeat") && failure.detail.contains("3 bytes"));
+        }
+    }
 
     #[test]
     fn failures_tell_the_customer_the_next_step() {

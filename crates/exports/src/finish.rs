@@ -18,7 +18,7 @@ use super::callback::Callback;
 use super::cleanup::{ClaimedExport, FILES_AT_ONCE};
 use super::error::check_stop;
 use super::part_rows::{self, Sha256Hash, Winner};
-use super::proof_objects::{ManifestReference, PassingHash, Stored, StoredExport, with_length};
+use super::proof_objects::{ManifestReference, PassingHash, Stored, StoredExport, read_counted};
 use super::{
     ExportError, Failure, Job, Plan, Progress, State, callback, download, late, notifications,
     part, paths, rows, stray_files, telemetry,
@@ -185,10 +185,7 @@ fn segments_of(
         .map(move |winner| {
             let objects = objects.clone();
             let Winner { part, attempt, bytes, .. } = winner;
-            async move {
-                let path = paths::segment(job, part, attempt);
-                Ok::<_, ObjectError>(with_length(objects.get(&path).await?, bytes, path))
-            }
+            async move { read_counted(&objects, paths::segment(job, part, attempt), bytes).await }
         })
         .buffered(SEGMENTS_AHEAD)
         .try_flatten()

@@ -43,6 +43,10 @@ pub(super) async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<(Job, Progr
     let audiences = filter.audiences.as_deref().map(audience_condition).unwrap_or_default();
     // Exports in progress are few: their own index is enough.
     let open = if filter.is_open() { "AND finished_at IS NULL" } else { "" };
+    let ended = match filter.ended_since {
+        Some(since) => format!("AND finished_at >= {since}"),
+        None => String::new(),
+    };
     // Ids are in the order of the requests. Each order is that of an index, and only the jobs that
     // are found get their sums.
     let (workspace, before, order) = match filter.workspace {
@@ -54,7 +58,7 @@ pub(super) async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<(Job, Progr
     let clauses = format!(
         "WHERE id IN (SELECT id FROM export_jobs
              WHERE {workspace} AND requested_at >= $2 AND requested_at <= $3
-               AND {before} {open} {states} {audiences}
+               AND {before} {open} {ended} {states} {audiences}
              ORDER BY {order} LIMIT $4)
          ORDER BY {order}"
     );

@@ -75,6 +75,8 @@ pub struct Filter {
     /// The first and the last time of the request, in milliseconds since the epoch.
     pub since: Option<i64>,
     pub until: Option<i64>,
+    /// The first time of the end, in milliseconds since the epoch.
+    pub ended_since: Option<i64>,
     /// Only exports that are older than the one at this position, which may be deleted.
     pub before: Option<ListPosition>,
     /// The maximum number of exports.

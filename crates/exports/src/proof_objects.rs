@@ -258,7 +258,7 @@ fn location(settings: Settings) -> ExportStorage {
 async fn read_hash(objects: &Objects, path: &str, bytes: u64) -> Result<Sha256Hash, ExportError> {
     let read = async {
         let mut hash = Sha256::new();
-        let mut body = with_length(objects.get(path).await?, bytes, path.to_owned());
+        let mut body = read_counted(objects, path.to_owned(), bytes).await?;
         while let Some(bytes) = body.try_next().await? {
             hash.update(&bytes);
         }
@@ -312,6 +312,30 @@ pub(super) fn with_length(stream: ByteStream, expected: u64, name: String) -> By
         Ok(Some((chunk, (stream, total, error))))
     })
     .boxed()
+}
+
+/// Streams a finished part's object. If it has not the part's length, a retry cannot help:
+/// [`ObjectError::Damaged`].
+pub(super) async fn read_counted(
+    objects: &Objects,
+    path: String,
+    bytes: u64,
+) -> Result<ByteStream, ObjectError> {
+    let stream = with_length(objects.get(&path).await?, bytes, path.clone());
+    let objects = objects.clone();
+    let check = move |error| {
+        let (objects, path) = (objects.clone(), path.clone());
+        async move {
+            match objects.head(&path).await {
+                Ok(Some(head)) if head.size != bytes => Err(ObjectError::Damaged(format!(
+                    "{path} has {} bytes, but the export wrote {bytes}",
+                    head.size
+                ))),
+                _ => Err(error),
+            }
+        }
+    };
+    Ok(stream.or_else(check).boxed())
 }
 
 /// The hash of a stream, as it passes.

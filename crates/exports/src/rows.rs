@@ -270,6 +270,16 @@ pub async fn is_running(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     Ok(locked == 1)
 }
 
+/// Locks a failed job: whoever repeats all failed jobs at the same time waits for this transaction.
+pub(super) async fn lock_failed(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+    let locked = execute!(
+        tx,
+        sqlx::query("UPDATE export_jobs SET state = state WHERE id = $1 AND state = 'failed'")
+            .bind(id)
+    );
+    Ok(locked == 1)
+}
+
 /// `running` to `finishing`: the completion, whose day dates the files. Returns the workspace.
 pub async fn begin_finishing(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<i32>, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(

@@ -76,8 +76,7 @@ pub use openapi::{Access, Operation, Routes};
 pub use query::{name_parameter, parameter, time_parameter, time_range};
 pub use request::{RequestId, client_gone};
 pub use serve::{
-    BindError, HEAD_BYTES, ListenerLimits, bind, no_path, page_router, router, serve,
-    serve_with_limits,
+    HEAD_BYTES, ListenerLimits, no_path, page_router, router, serve, serve_with_limits,
 };
 
 use crate::workspaces::Workspace;

@@ -1,7 +1,6 @@
 //! The listener: accepts, limits and ends connections.
 
-use std::io::ErrorKind;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,34 +33,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// How long a new connection waits for a slot before an idle or other connection is closed.
 const SLOT_WAIT: Duration = Duration::from_millis(100);
-
-/// Why the process cannot listen on an address, and what to do.
-#[derive(Debug, thiserror::Error)]
-pub enum BindError {
-    #[error("{address} is in use by another program: set {setting} to another address")]
-    Taken { address: SocketAddr, setting: &'static str },
-    #[error("cannot listen on {address} ({setting}): {error}")]
-    Other { address: SocketAddr, setting: &'static str, error: std::io::Error },
-}
-
-/// Listens on `address`, the value of `setting`. In place of `[::]`, which includes every address of
-/// IPv4, it listens on 0.0.0.0 where there is no IPv6.
-pub async fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListener, BindError> {
-    let listener = match TcpListener::bind(address).await {
-        Err(error) if is_every(address) && error.kind() != ErrorKind::AddrInUse => {
-            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
-        }
-        listener => listener,
-    };
-    listener.map_err(|error| match error.kind() {
-        ErrorKind::AddrInUse => BindError::Taken { address, setting },
-        _ => BindError::Other { address, setting, error },
-    })
-}
-
-fn is_every(address: SocketAddr) -> bool {
-    address.ip() == Ipv6Addr::UNSPECIFIED
-}
 
 /// The gateway's router: the routes of `domains`, and the shared layers.
 pub fn router(app: App, domains: impl Into<Router>) -> Router {
@@ -289,29 +260,5 @@ impl Server {
             );
             self.cut.cancel();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn every_address_includes_those_of_ipv4() {
-        let listener = bind("[::]:0".parse().unwrap(), "LONGSHORE_LISTEN").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
-        let (_, peer) = listener.accept().await.unwrap();
-        assert_eq!(peer.ip().to_canonical(), client.local_addr().unwrap().ip());
-        let taken = bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)), "LONGSHORE_LISTEN").await;
-        assert!(matches!(taken, Err(BindError::Taken { .. })), "{taken:?}");
-    }
-
-    #[tokio::test]
-    async fn an_address_in_use_is_reported_with_its_setting() {
-        let first = bind(SocketAddr::from(([127, 0, 0, 1], 0)), "LONGSHORE_LISTEN").await.unwrap();
-        let address = first.local_addr().unwrap();
-        let text = bind(address, "LONGSHORE_LISTEN").await.unwrap_err().to_string();
-        assert!(text.contains(&address.to_string()) && text.contains("LONGSHORE_LISTEN"), "{text}");
     }
 }

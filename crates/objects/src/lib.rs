@@ -73,6 +73,9 @@ pub enum ObjectError {
     Refused(Reason),
     #[error("no such object: {0}")]
     NotFound(String),
+    /// An object is not the one that was written.
+    #[error("{0}")]
+    Damaged(String),
     #[error("object storage settings: {0}")]
     Settings(String),
 }
@@ -85,7 +88,7 @@ impl ObjectError {
             Self::Unavailable(reason) | Self::Clock(reason) | Self::Refused(reason) => {
                 reason.for_customer().to_owned()
             }
-            Self::NotFound(_) => self.to_string(),
+            Self::NotFound(_) | Self::Damaged(_) => self.to_string(),
             Self::Settings(_) => UNUSABLE.to_owned(),
         }
     }
@@ -235,15 +238,15 @@ macro_rules! on_each {
 impl Objects {
     /// Opens `file:///DIR`, `s3://bucket/prefix?…` or `azure://container/prefix?…`; the query
     /// parameters are those of [`S3Settings`] and [`AzureSettings`]. Sends no request. An invalid
-    /// URL is [`ObjectError::Settings`]. Uses `HTTPS_PROXY` of the environment for https endpoints.
+    /// URL is [`ObjectError::Settings`], and so is a proxy that cannot be used. Uses `HTTPS_PROXY` of
+    /// the environment for https endpoints.
     pub async fn open(url: &str, secrets: &SecretKey) -> Result<Self, ObjectError> {
-        let proxy = Proxy::from_environment();
         match Location::parse(url)? {
             Location::Files(root) => {
                 Ok(Self::Files(Arc::new(Files::open(root, secrets.clone()).await?)))
             }
-            Location::S3(settings) => Self::s3_behind(&settings, proxy).await,
-            Location::Azure(settings) => Self::azure_behind(&settings, proxy),
+            Location::S3(settings) => Self::s3_behind(&settings, Proxy::from_environment()?).await,
+            Location::Azure(settings) => Self::azure_behind(&settings, Proxy::from_environment()?),
         }
     }
 

@@ -106,7 +106,7 @@ pub struct Objects {
     /// `s3://bucket/prefix?endpoint=…&region=…` or `azure://container/prefix?account=…`. Required
     /// in a fleet, where `file://` must be a volume that all machines share. The default is
     /// `objects` in the data directory. The query can carry credentials, so the value is never
-    /// logged.
+    /// logged. `HTTPS_PROXY` of the environment must be an `http://` or `https://` proxy.
     #[serde(skip_serializing)]
     #[schemars(with = "Option<String>")]
     pub url: Option<SecretString>,
@@ -227,7 +227,8 @@ pub struct Exports {
     pub retry_ms: u64,
     /// Hours for which an export waits for a storage that is unavailable, before it fails, at most
     /// 8,760. They begin again with each file that is written after a failure. 0: the failures count
-    /// as attempts.
+    /// as attempts. If you set more than 168, set it for gateways, too, and pin the signing keys
+    /// again: their `valid-after` is as many hours before their creation.
     pub retry_hours: u64,
     /// Minutes for which an export waits for a storage that refuses its requests, such as
     /// credentials that are not valid, at most 525,600. 0: the export fails immediately.

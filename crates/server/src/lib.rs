@@ -16,6 +16,7 @@
 //! | [`routes`](mod@routes) | every route of the API |
 //! | [`setup`] | migrates an installation to this version; checked at each start |
 //! | [`worker`] | runs the roles, and routes messages and claims to the domains |
+//! | [`listen`] | listens on the addresses of the settings |
 //! | [`telemetry`] | metrics with their help text, tracing, the operations listener |
 //! | [`shutdown`] | the signals that end a process |
 //! | [`service`] | the life of a process: start, wait for dependencies, run, stop |
@@ -28,6 +29,7 @@
 
 pub mod app;
 pub mod dead_letters;
+pub mod listen;
 pub mod routes;
 pub mod service;
 pub mod setup;

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
+use crate::listen::{self, BindError};
 use crate::routes::documented_routes;
 use crate::setup::{self, SetupError};
 use crate::shutdown;
@@ -16,7 +17,7 @@ use crate::telemetry::fleet::FleetMetrics;
 use crate::telemetry::process::Process;
 use crate::telemetry::{self, TelemetryError};
 use crate::worker::{self, Role, WorkerError};
-use gateway::{BindError, workspaces};
+use gateway::workspaces;
 use kit::retry::{self, Retry as _};
 use runtime::app::OpenError;
 use runtime::config::Config;
@@ -74,7 +75,7 @@ impl Service {
         let metrics = telemetry::metrics::recorder::install()?;
         let drain = Duration::from_secs(config.worker.drain_seconds);
         let shutdown = shutdown::signals(drain + AFTER_DRAIN)?;
-        let listener = gateway::bind(config.ops.listen, "LONGSHORE_OPS_LISTEN").await?;
+        let listener = listen::bind(config.ops.listen, "LONGSHORE_OPS_LISTEN").await?;
         config.ops.listen = listener.local_addr()?;
         tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
         // The filter of the reference names the program, not this crate.

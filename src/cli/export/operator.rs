@@ -7,14 +7,17 @@ use crate::app::App;
 use crate::cli::audit;
 use crate::cli::confirm::Consent;
 use crate::cli::ids::object_prefix;
+use crate::cli::print::Results;
 use crate::cli::retry::{self, api_error};
 use crate::cli::table::{self, Cell, fields, number, optional, progress, text, time, time_in};
 use crate::cli::times::{Moment, age, moment};
 use crate::cli::{CommandResult, UsageError, find_named, page_of, print, print_next};
 use crate::exports::audience::AudienceKind;
 use crate::exports::overview::{self, Filter, ListPosition, ListedExport, Mark};
-use crate::exports::{State, create, rows, status};
+use crate::exports::{Job, State, create, repeat, rows, status};
 use kit::clock::from_ms;
+use runtime::audit::KEEP_DAYS;
+use serde_json::json;
 use store::Tx;
 use uuid::Uuid;
 
@@ -110,23 +113,24 @@ pub async fn list(app: &App, arguments: List, json: bool) -> CommandResult {
         limit: i64::from(arguments.limit) + 1,
     };
     let exports = overview::list(&app.gateway, &mut tx, &filter).await?;
-    let headers = [
-        "PREFIX",
-        "STATE",
-        "WORKSPACE",
-        "AUDIENCE",
-        "USERS",
-        "FILES",
-        "REQUESTED",
-        "USERS/S",
-        "MARK",
-        "ERROR",
-    ];
     let (page, last) = page_of(&exports, arguments.limit);
-    table::print(json, "exports", headers, page, |export| row(export, now))?;
+    table::print(json, "exports", HEADERS, page, |export| row(export, now))?;
     print_next(last.map(|export| export.job.object_prefix.clone()));
     Ok(())
 }
+
+const HEADERS: [&str; 10] = [
+    "PREFIX",
+    "STATE",
+    "WORKSPACE",
+    "AUDIENCE",
+    "USERS",
+    "FILES",
+    "REQUESTED",
+    "USERS/S",
+    "MARK",
+    "ERROR",
+];
 
 fn row(export: &ListedExport, now: i64) -> [Cell; 10] {
     let done = &export.progress;
@@ -244,11 +248,46 @@ async fn cancel_in(app: &App, tx: &mut Tx, prefix: &str) -> CommandResult<(Liste
     Ok((export.ok_or_else(|| unknown(prefix))?, was_cancelled))
 }
 
-/// Requests an ended export again, with the same request. Prints how to see its status with the
-/// `options` of this command.
-pub async fn repeat(app: &App, prefix: &str, options: &str, json: bool) -> CommandResult {
-    let export = retry::while_busy(async || repeat_once(app, prefix).await).await?;
+#[derive(clap::Args)]
+pub struct Repeat {
+    /// The export's object_prefix
+    #[arg(required_unless_present = "failed", value_parser = object_prefix)]
+    prefix: Option<String>,
+    /// Instead of one export: all that failed since then and that nobody has repeated, the earliest
+    /// first (database only)
+    #[arg(long, requires = "since", conflicts_with = "prefix")]
+    failed: bool,
+    /// With --failed, only exports that failed at most this long ago, or since this time, such as
+    /// 2026-11-25T00:00Z; at most 365 days
+    #[arg(long, value_name = "AGE|TIME", requires = "failed", value_parser = moment)]
+    since: Option<Moment>,
+    /// With --failed, only exports of this workspace
+    #[arg(long, value_name = "NAME", requires = "failed")]
+    workspace: Option<String>,
+    /// With --failed, list the exports, and repeat none
+    #[arg(long, requires = "failed")]
+    dry_run: bool,
+}
+
+impl Repeat {
+    /// The export that the API repeats.
+    pub fn api_prefix(&self) -> Result<&str, UsageError> {
+        let needs_database = || UsageError("--failed needs the database: add --key \"\"".into());
+        self.prefix.as_deref().ok_or_else(needs_database)
+    }
+}
+
+/// Requests an ended export again, with the same request, and prints how to see its status with the
+/// `options` of this command. Or requests all failed exports again.
+pub async fn repeat(app: &App, arguments: Repeat, options: &str, json: bool) -> CommandResult {
+    let Some(prefix) = &arguments.prefix else {
+        let repeated = repeat_failed(app, &arguments, json).await;
+        app.store.wake().flush().await;
+        return repeated;
+    };
+    let export = retry::while_busy(async || repeat_once(app, prefix, false).await).await?;
     app.store.wake().flush().await;
+    let export = export.ok_or_else(|| unknown(prefix))?;
     if json {
         println!("{}", serde_json::to_string(&export)?);
     } else {
@@ -257,10 +296,55 @@ pub async fn repeat(app: &App, prefix: &str, options: &str, json: bool) -> Comma
     Ok(())
 }
 
-/// Creates the new export, with its entry in the audit log.
-async fn repeat_once(app: &App, prefix: &str) -> CommandResult<ListedExport> {
+/// Repeats all failed exports that it can, prints the errors of the others, and fails if there are
+/// any.
+async fn repeat_failed(app: &App, arguments: &Repeat, json: bool) -> CommandResult {
+    let mut tx = app.store.snapshot().await?;
+    let now = app.database_now(&mut tx).await?;
+    let workspace = find_named(&mut tx, arguments.workspace.as_deref()).await?;
+    let since = arguments.since.map_or(now, |since| since.at(now));
+    if now.saturating_sub(since) > KEEP_DAYS * 86_400_000 {
+        return Err(UsageError(format!("--since must be within {KEEP_DAYS} days")).into());
+    }
+    let workspace = workspace.map(|workspace| workspace.id);
+    let failed = repeat::failed_since(&app.gateway, &mut tx, workspace, since).await?;
+    drop(tx);
+    if arguments.dry_run || failed.is_empty() && !json {
+        return table::print(json, "exports", HEADERS, &failed, |export| row(export, now));
+    }
+    let mut results = Results::new(json);
+    for former in &failed {
+        let prefix = &former.job.object_prefix;
+        match retry::while_busy(async || repeat_once(app, prefix, true).await).await {
+            Ok(Some(ListedExport { workspace, job: Job { object_prefix, .. }, .. })) => results
+                .done(
+                    &format!(
+                        "{prefix} of the workspace {workspace} is repeated as {object_prefix}"
+                    ),
+                    json!({
+                        "object_prefix": object_prefix, "repeats": prefix, "workspace": workspace,
+                    }),
+                ),
+            // Another command was faster.
+            Ok(None) => {}
+            Err(error) => results.failed(&format!("longshore: {error}"), prefix, &error),
+        }
+    }
+    results.end("repeated", "were not repeated")
+}
+
+/// Creates the new export, with its entry in the audit log. None if `only_failed`, and somebody has
+/// repeated the former one.
+async fn repeat_once(
+    app: &App,
+    prefix: &str,
+    only_failed: bool,
+) -> CommandResult<Option<ListedExport>> {
     let mut tx = app.store.write().await?;
     let former = rows::by_prefix(&mut tx, prefix).await?.ok_or_else(|| unknown(prefix))?;
+    if only_failed && !repeat::lock_unrepeated(&mut tx, &former).await? {
+        return Ok(None);
+    }
     let request_id = Uuid::now_v7().to_string();
     let repeated = create::create_again(&app.gateway, &mut tx, former, request_id).await;
     let repeated = repeated.map_err(|error| api_error(prefix, error))?;
@@ -270,7 +354,7 @@ async fn repeat_once(app: &App, prefix: &str) -> CommandResult<ListedExport> {
     let export = overview::by_prefix(&app.gateway, &mut tx, new_prefix).await?;
     let export = export.ok_or_else(|| unknown(new_prefix))?;
     tx.commit().await?;
-    Ok(export)
+    Ok(Some(export))
 }
 
 fn unknown(prefix: &str) -> String {

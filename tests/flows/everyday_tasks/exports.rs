@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use reqwest::Method;
+use serde_json::{Value, json};
 
+use crate::support::api::answer;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::process;
 use crate::support::{Api, WorkspaceFile};
@@ -94,4 +96,91 @@ async fn an_ended_export_is_repeated_on_sqlite() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_ended_export_is_repeated_by_a_fleet() {
     a_repeated_export_has_the_same_request(Backend::Fleet(1)).await;
+}
+
+async fn failed_exports_are_repeated_together(backend: Backend) {
+    let fleet = Fleet::start(backend, &[]).await;
+    let files = [WorkspaceFile::new("acme"), WorkspaceFile::new("beta")];
+    let limited = files.clone().map(|file| file.with("export_limits", json!({ "users": 1 })));
+    let [acme, beta]: [Api; 2] = fleet.apply(&limited).await.try_into().ok().expect("two");
+    let users = ["ann", "bob", "cid"].map(|id| json!({ "external_id": id }).to_string());
+    for workspace in ["acme", "beta"] {
+        fleet.import(workspace, &users).await;
+    }
+    let body = json!({ "fields_to_export": ["external_id"] });
+    let mut failed = Vec::new();
+    for api in [&acme, &acme, &beta] {
+        let prefix = api.export(&body).await.prefix;
+        api.failed(&prefix).await;
+        failed.push(prefix);
+    }
+    // The first one was repeated alone, and failed again.
+    let path = format!("/users/export/{}/repeat", failed[0]);
+    let alone = answer(acme.request(Method::POST, &path)).await.body["object_prefix"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    acme.failed(&alone).await;
+    let (second, of_beta) = (&failed[1], &failed[2]);
+    let repeat = async |options: &[&str]| {
+        let command = ["export", "repeat", "--failed", "--json", "--key", ""];
+        let printed = fleet.run(&[&command, options].concat()).await;
+        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
+    };
+    let listed = async |options: &[&str]| {
+        let found = repeat(&[options, &["--dry-run"]].concat()).await;
+        let prefixes = found.iter().map(|export| export["object_prefix"].as_str().unwrap());
+        prefixes.map(str::to_owned).collect::<Vec<String>>()
+    };
+    let all = [second, of_beta, &alone].map(String::clone);
+    assert_eq!(listed(&["--since", "1h"]).await, all);
+    assert_eq!(listed(&["--since", "1h", "--workspace", "beta"]).await, [of_beta.clone()]);
+    assert!(listed(&["--since", "2100-01-01T00:00Z"]).await.is_empty());
+    assert_eq!(listed(&["--since", "1h"]).await, all, "a dry run repeats nothing");
+
+    fleet.apply(&files.map(|file| file.with("export_limits", json!({ "users": 9 })))).await;
+    let of_acme = ["--since", "1h", "--workspace", "acme"];
+    // Two at once: each export is repeated by one of them.
+    let (one, other) = tokio::join!(repeat(&of_acme), repeat(&of_acme));
+    let repeated: Vec<&Value> =
+        one.iter().chain(&other).flat_map(|done| done["repeated"].as_array().unwrap()).collect();
+    let mut former: Vec<&str> =
+        repeated.iter().map(|done| done["repeats"].as_str().unwrap()).collect();
+    former.sort_unstable();
+    let mut expected = [second.as_str(), alone.as_str()];
+    expected.sort_unstable();
+    assert_eq!(former, expected, "{repeated:?}");
+    for done in repeated {
+        let status = acme.done(done["object_prefix"].as_str().unwrap()).await;
+        assert_eq!((&status["users"]["done"], &done["workspace"]), (&json!(3), &json!("acme")));
+    }
+    let nothing = json!({ "repeated": [], "failed": [] });
+    assert_eq!(repeat(&of_acme).await, [nothing.clone()]);
+    let rest = repeat(&["--since", "1h"]).await.remove(0);
+    assert_eq!(rest["repeated"][0]["repeats"], json!(of_beta), "{rest}");
+    assert_eq!(rest["repeated"].as_array().unwrap().len(), 1, "{rest}");
+    beta.done(rest["repeated"][0]["object_prefix"].as_str().unwrap()).await;
+    assert_eq!(repeat(&["--since", "1h"]).await, [nothing]);
+    for wrong in [
+        &["--failed"][..],
+        &["--failed", "--since", "366d"],
+        &["--failed", "--since", "1h", second],
+        &["--failed", "--since", "1h", "--key", acme.key(), "--url", fleet.base()],
+        &["--dry-run", second],
+        &[],
+    ] {
+        let refused = fleet.command(&[&["export", "repeat"], wrong].concat()).await;
+        assert_eq!(refused.status.code(), Some(2), "{wrong:?}: {refused:?}");
+    }
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_exports_are_repeated_together_on_sqlite() {
+    failed_exports_are_repeated_together(Backend::Embedded).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_exports_are_repeated_together_by_a_fleet() {
+    failed_exports_are_repeated_together(Backend::Fleet(1)).await;
 }

@@ -29,6 +29,7 @@ pub(super) fn rewrite_schemas(value: &mut Value) {
             split_types(fields);
             add_elements(fields);
             flatten_alternatives(fields);
+            move_limits_of_others(fields);
             move_conditions(fields);
         }
         Value::Array(elements) => elements.iter_mut().for_each(rewrite_schemas),
@@ -75,6 +76,18 @@ fn alternatives(schema: Value) -> Vec<Value> {
 
 fn alternatives_only(schema: &Value) -> Option<&Vec<Value>> {
     schema.as_object().filter(|schema| schema.len() == 1)?.get("anyOf")?.as_array()
+}
+
+/// Moves the limits of the fields that are not named below `if`. Generators state them as those of
+/// every field, which the named ones need not fit.
+fn move_limits_of_others(schema: &mut Object) {
+    let fields = schema.get("properties").and_then(Value::as_object);
+    let names_fields = fields.is_some_and(|fields| !fields.is_empty());
+    if let Some(limits) = schema.get_mut("additionalProperties").filter(|_| names_fields)
+        && limits.get("$ref").is_some()
+    {
+        *limits = json!({ "if": limits.take(), "else": { "not": {} } });
+    }
 }
 
 /// Moves the conditions of a value with a type, or of any value, below `if`.
@@ -288,6 +301,19 @@ mod tests {
             { "type": "object" },
         ] }, "else": { "not": {} } });
         assert_eq!(apart(any), expected);
+    }
+
+    #[test]
+    fn limits_of_other_fields_are_not_those_of_the_named_ones() {
+        let limits = json!({ "$ref": "#/components/schemas/Any" });
+        let named = |others: &Value| {
+            let fields = json!({ "id": { "type": "string" } });
+            json!({ "type": "object", "properties": fields, "additionalProperties": others })
+        };
+        let below_if = json!({ "if": limits, "else": { "not": {} } });
+        assert_eq!(apart(named(&limits)), named(&below_if));
+        let only_others = json!({ "type": "object", "additionalProperties": limits });
+        assert_eq!(apart(only_others.clone()), only_others);
     }
 
     #[test]

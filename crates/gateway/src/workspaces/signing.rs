@@ -9,16 +9,17 @@ use uuid::Uuid;
 use super::rows;
 use super::signing_rows;
 use super::storage::StorageError;
-use kit::clock::format_seconds;
+use kit::clock::{format_seconds, hours, millis};
 use kit::secrets::{SecretKey, random_bytes};
 use kit::sshsig::{AllowedSigner, PrivateKey, PublicKey};
+use runtime::config::Config;
 use store::{StoreError, Tx};
 
 /// The purpose of the signatures.
 pub const NAMESPACE: &str = "longshore-export";
 
-/// How long before its creation a key is valid, in milliseconds: an export has the time at which
-/// its last file was written, and is signed later if its storage is unavailable then.
+/// How long before its creation a key is valid, at least, in milliseconds: an export has the time at
+/// which its last file was written, and is signed later if its storage is unavailable then.
 const BEFORE_CREATION: i64 = 7 * 86_400 * 1_000;
 
 /// How long after its retirement: the clocks of processes differ, and an export that ends at this
@@ -84,7 +85,9 @@ impl SigningKeyInfo {
     }
 
     /// The key's line of the file that `ssh-keygen -Y verify -f` reads.
-    pub fn allowed_signer(&self, workspace: &str) -> AllowedSigner {
+    /// The configuration has how long an export may wait for its storage until it is signed.
+    pub fn allowed_signer(&self, workspace: &str, config: &Config) -> AllowedSigner {
+        let longest_wait = millis(hours(config.exports.retry_hours));
         let mut comment = format!("created {}", format_seconds(self.created_at));
         if self.signs_from > self.created_at {
             comment += &format!(", signs from {}", format_seconds(self.signs_from));
@@ -93,7 +96,7 @@ impl SigningKeyInfo {
             principals: workspace.to_owned(),
             namespaces: Some(NAMESPACE.to_owned()),
             // Not later if the key is announced: the start may be brought forward.
-            valid_after: Some(self.created_at - BEFORE_CREATION),
+            valid_after: Some(self.created_at - BEFORE_CREATION.max(longest_wait)),
             valid_before: self.retired_at.map(|retired_at| retired_at + AFTER_RETIREMENT),
             key: self.public_key,
             comment,

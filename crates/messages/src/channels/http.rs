@@ -28,7 +28,6 @@ pub fn outcome(response: &HttpResponse) -> Outcome {
 /// The outcome of a request without a response.
 pub fn no_response(error: RequestError) -> Outcome {
     match error {
-        RequestError::Refused(reason) => Outcome::Failed(reason),
         RequestError::NotSent(reason) => Outcome::Later { reason, after: None },
         RequestError::NoResponse(reason) => Outcome::NoResponse { reason, after: None },
     }

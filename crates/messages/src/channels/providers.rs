@@ -24,7 +24,7 @@ use kit::clock::format_time;
 use people::users::devices::{self, InvalidToken};
 use runtime::outbound;
 use runtime::outbound::signature;
-use runtime::outbound::{Request, RequestError, ResponseBody};
+use runtime::outbound::{Request, ResponseBody};
 use store::StoreError;
 
 /// Maximum bytes of a response that are read.
@@ -199,7 +199,6 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     };
     let answer = match app.sender.request(request, &app.clock).await {
         Ok(answer) => answer,
-        Err(RequestError::Refused(reason)) => return later(reason),
         Err(error) => return http::no_response(error),
     };
     let outcome = http::outcome(&answer);

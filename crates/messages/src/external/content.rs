@@ -368,7 +368,6 @@ async fn fetch(
             workspace.record(&server, is_temporary);
             read_response(&answered, is_temporary)
         }
-        Err(RequestError::Refused(why)) => Failure::permanent(why).into(),
         Err(RequestError::NotSent(why) | RequestError::NoResponse(why)) => {
             workspace.record(&server, true);
             Failure::temporary(why, None).into()

@@ -94,9 +94,9 @@ pub enum ResponseBody {
 /// Why there is no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestError {
-    /// The host name resolves to an address that is not allowed.
-    Refused(String),
-    /// Nothing of the request can have arrived: there was no connection.
+    /// Nothing of the request can have arrived: there was no connection. Also if the host name leads
+    /// to no allowed address. It must not matter why: customers could learn from retries which
+    /// internal names exist.
     NotSent(String),
     /// The request may have arrived, but no complete response came.
     NoResponse(String),
@@ -105,7 +105,7 @@ pub enum RequestError {
 impl RequestError {
     pub fn into_text(self) -> String {
         match self {
-            Self::Refused(text) | Self::NotSent(text) | Self::NoResponse(text) => text,
+            Self::NotSent(text) | Self::NoResponse(text) => text,
         }
     }
 }
@@ -266,9 +266,7 @@ impl Sender {
             _ => causes(&error),
         };
         let text = stored_text(&text);
-        if is_caused_by::<Refused>(&error) {
-            RequestError::Refused(text)
-        } else if error.is_connect() || error.is_builder() {
+        if is_about_address || error.is_connect() || error.is_builder() {
             RequestError::NotSent(text)
         } else {
             RequestError::NoResponse(text)
