@@ -112,7 +112,7 @@ struct Server {
 impl Server {
     async fn start(app: &App, routes: impl Into<Router>) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listener = gateway::bind(any, "the benchmark").await.expect("a free port");
+        let listener = tokio::net::TcpListener::bind(any).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let shutdown = CancellationToken::new();
         let router = gateway::router(app.gateway.clone(), routes);

@@ -20,6 +20,9 @@ const USERS: usize = 500;
 /// How long its receiver takes for each message.
 const SLOW: Duration = Duration::from_secs(10);
 
+/// The name of its storage.
+const SLOW_STORAGE: &str = "slow";
+
 /// How long each piece of a request takes to its storage.
 const SLOW_PIECE: Duration = Duration::from_secs(3);
 
@@ -62,8 +65,6 @@ pub struct SlowStorage {
 }
 
 impl SlowStorage {
-    const NAME: &str = "slow";
-
     pub async fn new() -> Self {
         let storage = TestStorage::s3().await;
         let proxy = Proxy::to(storage.endpoint()).await;
@@ -72,7 +73,7 @@ impl SlowStorage {
 
     /// The workspace with the storage, which is tested when that is applied.
     pub fn declared(&self, workspace: WorkspaceFile) -> WorkspaceFile {
-        workspace.with_named_storage(Self::NAME, &self.storage)
+        workspace.with_named_storage(SLOW_STORAGE, &self.storage)
     }
 }
 
@@ -149,7 +150,7 @@ impl Hostile {
         }
         if includes(Activity::Storage) {
             let body = json!({
-                "audience": everybody(), "users_per_file": 100, "destination": SlowStorage::NAME,
+                "audience": everybody(), "users_per_file": 100, "destination": SLOW_STORAGE,
             });
             requests.push(("/users/export/segment", body));
         }

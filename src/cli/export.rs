@@ -117,8 +117,7 @@ enum Command {
     /// object_prefix.
     #[command(after_help = "Examples:
   longshore export repeat 1f0c7a52-3a55-4b0e-9d3e-6f1c5e2b7a10-1795249527
-  longshore export repeat --failed --since 1h --dry-run
-  longshore export repeat --failed --since 2026-11-25T00:00Z --workspace acme")]
+  longshore export repeat --failed --since 1h --dry-run")]
     Repeat(Repeat),
     /// Cancel a queued or running export; uploaded files are deleted
     ///

@@ -480,7 +480,7 @@ async fn limits_without_own_storage() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_export_with_a_damaged_part_fails_at_once() {
     let users_per_file = ("LONGSHORE_EXPORTS__USERS_PER_FILE", "1".to_owned());
-    let fleet = Fleet::start(Backend::Fleet(1), &[users_per_file]).await;
+    let mut fleet = Fleet::start(Backend::Fleet(1), &[users_per_file]).await;
     let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
     let records: Vec<String> = (0..400).map(|number| user_records::simple(number, 1)).collect();
     fleet.import("acme", &records).await;

@@ -338,6 +338,8 @@ async fn a_download_continues_only_the_same_file() {
         let folder = output.join(format!(".{prefix}.part"));
         fs::create_dir_all(&folder).expect("a directory");
         fs::write(folder.join(format!("{prefix}.zip")), part).expect("a file");
+        fs::write(folder.join("etag"), etag).expect("a file");
+        // Of an earlier release.
         fs::write(folder.join(format!("{prefix}.etag")), etag).expect("a file");
         let arguments = ["export", "download", prefix, "--output", text(&output)];
         let access = ["--url", fleet.base(), "--key", api.key()];

@@ -333,7 +333,8 @@ async fn every_address_includes_those_of_ipv4_where_sockets_do_not() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proxy_that_the_storage_cannot_use_is_refused_at_start() {
-    let (fleet, mut environment, _) = new_place().await;
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let mut environment = fleet.environment().clone();
     let url = "s3://exports?region=eu-west-1&access_key_id=id&secret_access_key=secret";
     environment.insert("LONGSHORE_OBJECTS_URL".into(), url.into());
     environment.insert("HTTPS_PROXY".into(), "socks5://ann:pass-word@127.0.0.1:1080".into());

@@ -165,8 +165,7 @@ async fn size(
     let workspace = caller.workspace.id;
     let members = body.object_in_place(&app)?;
     // Compiles regular expressions.
-    let (users, warnings) =
-        app.cores.compute_here(workspace, || read_size(&members, workspace))?;
+    let (users, warnings) = app.cores.compute_here(workspace, || read_size(&members, workspace))?;
     drop((members, body));
     let sample = sample_users(&app, workspace, users, 0, Vec::new()).await?;
     let response = Size { message: SuccessText::Success, size: sample.users };

@@ -34,12 +34,11 @@ pub fn work_slice<T, B>(
 
 /// The processors, for work that would block an async thread. Cheap to clone.
 ///
-/// The work runs on threads that may block. A thread enters before it computes. A workspace
-/// computes on at most as many threads as there are processors, and all workspaces together on
-/// twice as many: as with [other limits](../../../docs/explanation/threat-model.md), a workspace
-/// gets at most as many as it leaves free. So a thread does not wait only because one other
-/// workspace computes: the system shares the processors between the two. The next thread is one of
-/// the workspace that has computed the least lately.
+/// The work runs on threads that may block. A thread enters before it computes, and waits while as
+/// many threads as there are processors compute. The next one is of the workspace that has computed
+/// the least lately. While no thread of its workspace computes, a thread does not wait for others,
+/// up to twice as many threads: the system shares the processors between them, so a workspace with
+/// many threads and long renderings delays nobody (docs/explanation/threat-model.md).
 ///
 /// Slices of long work, such as an export, and short work do not wait for each other, for the same
 /// reason.
@@ -57,8 +56,10 @@ struct Entrance(Mutex<Queue>);
 /// Fair queueing by virtual time: a workspace's time is how much it has computed.
 #[derive(Debug)]
 struct Queue {
-    /// How many more threads may compute now.
-    free: usize,
+    /// Number of processors.
+    cores: usize,
+    /// Number of threads that compute, at most twice as many.
+    running: usize,
     /// The time of a workspace that begins to wait, unless its own is later. As early as that of the
     /// first workspace that waits.
     time: Duration,
@@ -66,6 +67,15 @@ struct Queue {
     arrivals: u64,
     /// Workspaces that compute or wait, and while any waits, those that have a later time.
     workspaces: BTreeMap<i32, Workspace>,
+}
+
+/// The workspaces of which one more thread may compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Allowed {
+    All,
+    /// Those of which none computes.
+    Idle,
+    None,
 }
 
 #[derive(Debug, Default)]
@@ -85,18 +95,18 @@ struct Waiting {
 }
 
 impl Cores {
-    /// Allows a workspace `cores` threads; 0 means all processors that this process may use.
+    /// Allows `cores` threads; 0 means all processors that this process may use.
     pub fn new(cores: usize) -> Self {
         let count = match cores {
             0 => std::thread::available_parallelism().map_or(1, NonZero::get),
             set => set,
         };
-        let entrance = || Arc::new(Entrance(Mutex::new(Queue::new(2 * count))));
+        let entrance = || Arc::new(Entrance(Mutex::new(Queue::new(count))));
         Self { count, short: entrance(), long: entrance() }
     }
 
     /// How many threads of one workspace may compute short work at the same time, and how many long
-    /// work.
+    /// work; those of all workspaces are at most twice as many.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -182,20 +192,33 @@ impl Drop for Running<'_> {
 }
 
 impl Queue {
-    fn new(limit: usize) -> Self {
-        Self { free: limit, time: Duration::ZERO, arrivals: 0, workspaces: BTreeMap::new() }
+    fn new(cores: usize) -> Self {
+        let (time, workspaces) = (Duration::ZERO, BTreeMap::new());
+        Self { cores, running: 0, time, arrivals: 0, workspaces }
+    }
+
+    /// Of which workspaces one more thread may compute.
+    fn allowed(&self) -> Allowed {
+        if self.running < self.cores {
+            Allowed::All
+        } else if self.running < 2 * self.cores {
+            Allowed::Idle
+        } else {
+            Allowed::None
+        }
     }
 
     /// A thread enters, or gets what notifies it when it has entered.
     fn arrive(&mut self, id: i32) -> Option<Arc<Condvar>> {
+        let allowed = self.allowed();
         let workspace = self.workspaces.entry(id).or_default();
         if workspace.waiting.is_empty() {
             workspace.time = workspace.time.max(self.time);
         }
         // Then no other thread of the workspace waits.
-        if workspace.may_enter(self.free) {
+        if workspace.may_enter(allowed) {
             workspace.running += 1;
-            self.free -= 1;
+            self.running += 1;
             return None;
         }
         let entered = Arc::new(Condvar::new());
@@ -206,16 +229,16 @@ impl Queue {
 
     /// A thread that has computed for so long leaves, and those that may enter now do so.
     fn leave(&mut self, id: i32, computed: Duration) {
-        self.free += 1;
+        self.running -= 1;
         if let Some(workspace) = self.workspaces.get_mut(&id) {
             workspace.running -= 1;
             workspace.time += computed;
         }
-        while let Some(workspace) = Self::next(&mut self.workspaces, self.free)
+        while let Some(workspace) = self.next()
             && let Some(waiting) = workspace.waiting.pop_front()
         {
             workspace.running += 1;
-            self.free -= 1;
+            self.running += 1;
             waiting.entered.notify_one();
         }
         let waiting = self.workspaces.values().filter(|workspace| !workspace.waiting.is_empty());
@@ -232,10 +255,11 @@ impl Queue {
     }
 
     /// The workspace whose thread enters next, if one may enter.
-    fn next(workspaces: &mut BTreeMap<i32, Workspace>, free: usize) -> Option<&mut Workspace> {
-        let waiting = workspaces.values_mut().filter_map(|workspace| {
+    fn next(&mut self) -> Option<&mut Workspace> {
+        let allowed = self.allowed();
+        let waiting = self.workspaces.values_mut().filter_map(|workspace| {
             let arrival = workspace.waiting.front()?.arrival;
-            workspace.may_enter(free).then_some((arrival, workspace))
+            workspace.may_enter(allowed).then_some((arrival, workspace))
         });
         let first = waiting
             .min_by_key(|(arrival, workspace)| (workspace.time, workspace.running, *arrival));
@@ -250,10 +274,8 @@ impl Queue {
 }
 
 impl Workspace {
-    /// Whether one more of its threads may compute: it leaves as many `free` as it then has. The
-    /// first one may be the last that is free.
-    fn may_enter(&self, free: usize) -> bool {
-        free > 0 && (self.running == 0 || self.running + 1 < free)
+    fn may_enter(&self, allowed: Allowed) -> bool {
+        allowed == Allowed::All || (allowed == Allowed::Idle && self.running == 0)
     }
 
     /// Whether any of its threads computes or waits.
@@ -355,13 +377,13 @@ mod tests {
     }
     #[test]
     fn a_workspace_alone_gets_all_processors() {
-        let mut queue = Queue::new(2 * 3);
+        let mut queue = Queue::new(3);
         let entered = (0..5).filter(|_| queue.arrive(1).is_none()).count();
         assert_eq!((entered, queue.running_and_waiting()), (3, (3, 2)));
         queue.leave(1, SLICE);
         assert_eq!(queue.running_and_waiting(), (3, 1));
         (0..4).for_each(|_| queue.leave(1, SLICE));
-        assert!(queue.workspaces.is_empty() && queue.free == 6);
+        assert!(queue.workspaces.is_empty() && queue.running == 0);
     }
 
     #[test]
@@ -382,7 +404,7 @@ mod tests {
 
     #[test]
     fn a_workspace_that_has_computed_least_is_next() {
-        let mut queue = Queue::new(2);
+        let mut queue = Queue::new(1);
         // They compute, and others of both and one of a third workspace wait.
         assert!([1, 2].iter().all(|id| queue.arrive(*id).is_none()));
         assert!([1, 1, 2, 1, 3].iter().all(|id| queue.arrive(*id).is_some()));
@@ -403,8 +425,8 @@ mod tests {
 
     /// How many milliseconds the threads of workspaces compute within a time: each has so many,
     /// which need so long, and return at once.
-    fn computed(limit: usize, workspaces: &[(i32, usize, u64)], time: u64) -> Vec<u64> {
-        let (mut queue, mut ends, mut now) = (Queue::new(limit), Vec::new(), 0);
+    fn computed(cores: usize, workspaces: &[(i32, usize, u64)], time: u64) -> Vec<u64> {
+        let (mut queue, mut ends, mut now) = (Queue::new(cores), Vec::new(), 0);
         let mut computed = vec![0; workspaces.len()];
         for &(id, threads, _) in workspaces {
             (0..threads).for_each(|_| drop(queue.arrive(id)));
@@ -430,12 +452,12 @@ mod tests {
     fn workspaces_get_the_same_time_however_many_threads_they_have() {
         for slices in [[10, 10, 10], [100, 5, 5], [2, 10, 50]] {
             let workspaces = [(1, 16, slices[0]), (2, 2, slices[1]), (3, 2, slices[2])];
-            let computed = computed(2, &workspaces, 3_000);
+            let computed = computed(1, &workspaces, 3_000);
             assert!(computed.iter().all(|ms| ms.abs_diff(2_000) <= 100), "{slices:?} {computed:?}");
         }
         // They wait for no slice of a single other one.
         let workspaces = [(1, 99, 1_000), (2, 1, 1), (3, 1, 1)];
-        let computed = computed(4, &workspaces, 9_000);
+        let computed = computed(2, &workspaces, 9_000);
         assert!(
             computed[0] >= 9_000 && computed[1..].iter().all(|ms| *ms >= 8_900),
             "{computed:?}"
@@ -446,7 +468,7 @@ mod tests {
     fn a_workspace_with_many_threads_starves_none_and_is_not_starved() {
         let others = (2..12).map(|id| (id, 1, 10));
         let workspaces: Vec<_> = std::iter::once((1, 99, 1_000)).chain(others).collect();
-        let computed = computed(2, &workspaces, 6_000);
+        let computed = computed(1, &workspaces, 6_000);
         assert!(computed.iter().all(|ms| (1_000..=1_200).contains(ms)), "{computed:?}");
     }
 }

@@ -45,7 +45,7 @@ pub fn mailbox(email: &str) -> Cow<'_, str> {
     let visible = format!("{visible}@{host}");
     let compared = compared(&visible);
     // The host name, without its @, is not changed again.
-    let (local, host) = compared.rsplit_once('@').unwrap_or((&compared, ""));
+    let (local, host) = compared.rsplit_once('@').unwrap_or((&*compared, ""));
     Cow::Owned(format!("{}@{host}", local.nfc().collect::<String>()))
 }
 

@@ -1,7 +1,7 @@
 //! A clock that only goes forward and counts the time in which the machine is suspended.
 //!
 //! What is valid for some time, such as a lease, a guard or a cached value, is measured with it:
-//! other machines go on meanwhile. `Instant` stands still while the machine is suspended, and the
+//! other machines continue meanwhile. `Instant` stands still while the machine is suspended, and the
 //! time of day can be set.
 
 use std::ops::Add;

@@ -14,6 +14,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::batch::{Batch, Fetched};
 use super::offsets::{self, GroupOffset};
+use super::partition_clock::PartitionClock;
 use super::partitions::Partitions;
 use crate::message::{LogError, Message, Topic};
 use kit::clock::millis;
@@ -127,6 +128,8 @@ struct Cursor {
     start: GroupOffset,
     /// The offset up to which messages were read.
     next: i64,
+    /// The time of the last message before it.
+    clock: PartitionClock,
     end: i64,
     /// When unread messages were first noticed.
     behind_since: Option<Instant>,
@@ -182,11 +185,11 @@ impl Cursors {
         })?;
         for OffsetRange { partition, end, .. } in &topic_offsets.ranges {
             let epoch = assigned.iter().find(|(assigned, _)| assigned == partition);
-            let Some(((_, epoch), start)) = epoch.zip(positions.remove(partition)) else {
+            let Some(((_, epoch), (start, clock))) = epoch.zip(positions.remove(partition)) else {
                 continue;
             };
             let stop_reason = stop_reason(&start, topic_offsets);
-            let mut cursor = Cursor::new(*epoch, start);
+            let mut cursor = Cursor::new(*epoch, start, clock);
             cursor.moved(*end);
             if let Some(reason) = stop_reason {
                 cursor.stop(self.topic, &reason, None);
@@ -246,6 +249,9 @@ impl Cursors {
             .zip(cursor.next..)
             .take_while(|(message, offset)| message.offset == *offset);
         messages.truncate(unbroken.count());
+        for message in &mut messages {
+            message.log_time = message.log_time.map(|time| cursor.clock.next(time));
+        }
         let (first, last) = (messages.first()?, messages.last()?);
         let offset = last.offset;
         let position = cursor.read_position();
@@ -309,9 +315,9 @@ impl Cursors {
 
 impl Cursor {
     /// Starts at `start`, and takes that for the end of the log until the end is known.
-    fn new(epoch: u64, start: GroupOffset) -> Self {
+    fn new(epoch: u64, start: GroupOffset, clock: PartitionClock) -> Self {
         let (next, behind_since, times, stopped) = (start.next, None, None, None);
-        Self { epoch, start, next, end: next, behind_since, times, stopped }
+        Self { epoch, start, next, clock, end: next, behind_since, times, stopped }
     }
 
     /// The offset up to which it was read.
@@ -391,7 +397,8 @@ mod tests {
             let epoch = partitions.assign(partition);
             let (consumer_group, log_id) = ("g".into(), "log".into());
             let start = GroupOffset { consumer_group, partition, log_id, next: 5, resets: 0 };
-            cursors.lock().insert(partition, Cursor::new(epoch, start));
+            let clock = PartitionClock::default();
+            cursors.lock().insert(partition, Cursor::new(epoch, start, clock));
         }
         cursors
     }

@@ -8,6 +8,7 @@
 //! | `consumer`, `batch` | what a consumer returns: batches, each with its acknowledgement |
 //! | `cursors`, `partitions` | a consumer's position in each partition; the batches in progress |
 //! | [`offsets`] | the groups' positions in the store |
+//! | `partition_clock` | the times by which a partition's messages are ordered |
 //! | [`lag`] | how far they are behind the end of the log |
 //! | [`message_ids`] | ids of messages that may be appended more than once |
 //! | [`payload`] | reads payloads by their version |
@@ -35,6 +36,7 @@ pub mod lag;
 mod message;
 pub mod message_ids;
 pub mod offsets;
+mod partition_clock;
 mod partitions;
 pub mod payload;
 

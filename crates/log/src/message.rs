@@ -137,8 +137,9 @@ pub struct Message {
     pub offset: i64,
     /// Milliseconds since the epoch; the same each time the message is read.
     pub appended_at: i64,
-    /// The time of the log, by which the message is ordered. None if `appended_at` is the time of
-    /// the process that appended it: to a topic that `migrate` has not changed yet.
+    /// The time by which the message is ordered: that of the log, and not before the messages with
+    /// smaller offsets in its partition, unless the log's clock was wrong. None if `appended_at` is
+    /// the time of the process that appended it: to a topic that `migrate` has not changed yet.
     pub log_time: Option<i64>,
     pub key: Vec<u8>,
     pub payload: Vec<u8>,

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::TopicOffsets;
-use crate::message::Topic;
+use crate::message::{Message, Topic};
+use crate::partition_clock::PartitionClock;
 use store::{Store, StoreError, Tx, execute, from_row, on};
 
 /// A group's position in a partition.
@@ -76,16 +77,17 @@ pub async fn lock(
         .bind(group).bind(topic.name()).bind(partition).fetch_optional(c).await?))
 }
 
-/// The positions of `group` in the partitions of `topic_offsets`; new ones start at the oldest
-/// message in the log.
+/// The positions of `group` in the partitions of `topic_offsets`, with the times of the messages
+/// before them; new ones start at the oldest message in the log.
 pub(super) async fn begin(
     store: &Store,
     group: &str,
     topic: Topic,
     topic_offsets: &TopicOffsets,
-) -> Result<BTreeMap<i32, GroupOffset>, StoreError> {
+) -> Result<BTreeMap<i32, (GroupOffset, PartitionClock)>, StoreError> {
     let mut tx = store.write().await?;
     let mut positions = group_positions(&mut tx, group, topic).await?;
+    let mut clocks = clocks(&mut tx, group, topic).await?;
     for range in &topic_offsets.ranges {
         if let Entry::Vacant(entry) = positions.entry(range.partition) {
             let position = GroupOffset {
@@ -100,7 +102,24 @@ pub(super) async fn begin(
         }
     }
     tx.commit().await?;
-    Ok(positions)
+    let mut clock = |partition| clocks.remove(&partition).unwrap_or_default();
+    Ok(positions.into_iter().map(|(partition, at)| (partition, (at, clock(partition)))).collect())
+}
+
+async fn clocks(
+    tx: &mut Tx,
+    group: &str,
+    topic: Topic,
+) -> Result<BTreeMap<i32, PartitionClock>, StoreError> {
+    let rows: Vec<(i32, i64, i64)> = on!(tx, c => sqlx::query_as(
+        "SELECT partition, last_appended_at, last_log_time FROM log_offsets
+         WHERE consumer_group = $1 AND topic = $2 AND last_appended_at IS NOT NULL
+           AND last_log_time IS NOT NULL",
+    )
+    .bind(group).bind(topic.name()).fetch_all(c).await?);
+    let clock =
+        |(partition, appended_at, log_time)| (partition, PartitionClock { appended_at, log_time });
+    Ok(rows.into_iter().map(clock).collect())
 }
 
 async fn group_positions(
@@ -143,10 +162,33 @@ pub async fn advance(
     position: &GroupOffset,
     next: i64,
 ) -> Result<bool, StoreError> {
+    advance_to(tx, topic, position, next, None).await
+}
+
+/// [`advance`] to the offset after a message. The messages after it are ordered after it.
+pub async fn advance_past(
+    tx: &mut Tx,
+    position: &GroupOffset,
+    last: &Message,
+) -> Result<bool, StoreError> {
+    let times = last.log_time.map(|log_time| (last.appended_at, log_time));
+    advance_to(tx, last.topic, position, last.offset + 1, times).await
+}
+
+async fn advance_to(
+    tx: &mut Tx,
+    topic: Topic,
+    position: &GroupOffset,
+    next: i64,
+    times: Option<(i64, i64)>,
+) -> Result<bool, StoreError> {
+    let (appended_at, log_time) = times.unzip();
     let moved = execute!(
         tx,
         sqlx::query(
-            "UPDATE log_offsets SET next = $6
+            "UPDATE log_offsets
+             SET next = $6, last_appended_at = COALESCE($7, last_appended_at),
+                 last_log_time = COALESCE($8, last_log_time)
              WHERE consumer_group = $1 AND topic = $2 AND partition = $3 AND log_id = $4
                AND next = $5",
         )
@@ -156,6 +198,8 @@ pub async fn advance(
         .bind(&position.log_id)
         .bind(position.next)
         .bind(next)
+        .bind(appended_at)
+        .bind(log_time)
     );
     Ok(moved == 1)
 }

@@ -461,12 +461,12 @@ impl Store {
         matches!(self, Self::Postgres { .. })
     }
 
-    /// Wakes the loops that claim rows of this store.
     /// How its clock goes.
     pub fn database_clock(&self) -> &DatabaseClock {
         self.wake().clock()
     }
 
+    /// Wakes the loops that claim rows of this store.
     pub fn wake(&self) -> &WakeSignal {
         match self {
             Self::Postgres { wake, .. } | Self::Sqlite { wake, .. } => wake,

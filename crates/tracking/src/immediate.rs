@@ -20,7 +20,7 @@ use super::limits::IDENTIFIERS;
 use super::message::{Attributes, Batch, Object};
 use super::object::{self, AcceptedObject, IgnoredField};
 use kit::json;
-use log::{LogTimes, NewMessage};
+use log::NewMessage;
 use messages::app::App;
 use people::users::consent::UNSUBSCRIBED;
 use people::users::identifier::{Identifier, UserAlias};
@@ -135,7 +135,7 @@ impl RequestOptOuts {
     /// Waits for a short time. If there are too many, or the database is busy or unavailable, only
     /// the log applies them. So it does for a repeated request, which has no times: the log may
     /// have them since the first one.
-    pub async fn apply(self, app: &App, log_times: &LogTimes) {
+    pub async fn apply(self, app: &App, log_times: &[Option<i64>]) {
         let Self { workspace, received_at, payloads } = self;
         let age = app.clock.now_ms() - received_at;
         if age > MAX_OPT_OUT_AGE_MS || log_times.len() != payloads.len() {
@@ -146,7 +146,7 @@ impl RequestOptOuts {
             return;
         }
         let Some(turn) = app.opt_out_turns.try_take(workspace) else { return };
-        let (app, log_times) = (app.clone(), log_times.clone());
+        let (app, log_times) = (app.clone(), log_times.to_vec());
         let work = async move {
             let applied = apply_opt_outs(&app, received_at, &payloads, &log_times).await;
             drop(turn);
@@ -163,7 +163,7 @@ async fn apply_opt_outs(
     app: &App,
     received_at: i64,
     payloads: &[Vec<u8>],
-    log_times: &LogTimes,
+    log_times: &[Option<i64>],
 ) -> Result<(), ApplyError> {
     let time = |at: &Option<i64>| at.map_or(OrderTime::by_gateway(received_at), OrderTime::by_log);
     let batches = payloads.iter().map(|payload| opt_outs(payload)).zip(log_times.iter().map(time));

@@ -182,12 +182,9 @@ async fn try_address(subject: String, url: String, config: Config) -> Finding {
     let result = Sender::new(&config).showing_addresses().request(request, &clock).await;
     match result {
         Ok(response) => judge(subject, &host, response.status),
-        Err(RequestError::Refused(error)) => {
-            Finding::fail(subject, format!("{host}: {error}"), ALLOW)
-        }
         Err(RequestError::NotSent(error) | RequestError::NoResponse(error)) => {
             let fix = "start it, or fix its URL in the workspace file and apply the file";
-            Finding::fail(subject, format!("{host}: {error}"), fix)
+            Finding::fail(subject, format!("{host}: {error}"), format!("{fix}, or {ALLOW}"))
         }
     }
 }

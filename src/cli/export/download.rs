@@ -135,6 +135,8 @@ impl Task<'_> {
         fs::create_dir_all(&folder)
             .await
             .map_err(|error| format!("--output {}: {error}", self.directory.display()))?;
+        // An earlier release kept the ETag there, and nothing else may have a name of the export.
+        let _ = fs::remove_file(folder.join(self.name(".etag"))).await;
         let draft = folder.join(self.name(ARCHIVE_SUFFIX));
         let earlier = transfer::downloaded(&draft).await;
         let mut progress = Progress::continue_after(Unit::Bytes, earlier);

@@ -111,6 +111,7 @@ pub async fn list(app: &App, arguments: List, json: bool) -> CommandResult {
         since: arguments.since.map(|since| since.at(now)),
         until: arguments.older_than.map(|age| now.saturating_sub(age)),
         limit: i64::from(arguments.limit) + 1,
+        ended_since: None,
     };
     let exports = overview::list(&app.gateway, &mut tx, &filter).await?;
     let (page, last) = page_of(&exports, arguments.limit);
@@ -253,12 +254,10 @@ pub struct Repeat {
     /// The export's object_prefix
     #[arg(required_unless_present = "failed", value_parser = object_prefix)]
     prefix: Option<String>,
-    /// Instead of one export: all that failed since then and that nobody has repeated, the earliest
-    /// first (database only)
+    /// All that failed since then and that nobody has repeated (database only)
     #[arg(long, requires = "since", conflicts_with = "prefix")]
     failed: bool,
-    /// With --failed, only exports that failed at most this long ago, or since this time, such as
-    /// 2026-11-25T00:00Z; at most 365 days
+    /// With --failed: how long ago, or since when, they failed; at most 365 days
     #[arg(long, value_name = "AGE|TIME", requires = "failed", value_parser = moment)]
     since: Option<Moment>,
     /// With --failed, only exports of this workspace

@@ -9,6 +9,7 @@ use log::message_ids::{self, Scope};
 use log::offsets::{self, GroupOffset as Offset};
 use log::{Batch, ConsumerStatus, Limits, PartitionStatus};
 use longshore::topics;
+use sqlx::Connection as _;
 use store::{Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -169,6 +170,41 @@ async fn offsets_are_read_from_the_store(test_log: TestLog) {
 
     let (mut consumer, _) = batches(&log, &store, LIMITS);
     assert_eq!(texts(&next_batch(&mut consumer).await.0), numbers(20..30));
+    log.close().await;
+}
+
+/// Another broker may lead a partition, and have an earlier time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_back_of_the_logs_clock_changes_no_order() {
+    let installation = Installation::new(TestLog::embedded()).await;
+    let (store, log) = installation.open().await;
+    for n in 0..4 {
+        log.append(tracked(0, n, 1)).await.unwrap();
+    }
+    let file = installation.test_log.config.data.join("log.db");
+    let file = format!("sqlite://{}", file.display());
+    let mut file = sqlx::SqliteConnection::connect(&file).await.unwrap();
+    for (position, appended_at) in [(0, 50_000), (1, 45_000), (2, 44_000), (3, 60_000)] {
+        sqlx::query("UPDATE messages SET appended_at = $2 WHERE partition = 0 AND position = $1")
+            .bind(position)
+            .bind(appended_at)
+            .execute(&mut file)
+            .await
+            .unwrap();
+    }
+    let mut times = Vec::new();
+    let limits = Limits { messages: 2, ..LIMITS };
+    // Also by the next consumer.
+    for _ in 0..2 {
+        let (mut consumer, _) = batches(&log, &store, limits);
+        let (batch, _ack) = next_batch(&mut consumer).await;
+        times.extend(batch.messages.iter().map(|message| message.log_time.unwrap()));
+        let last = batch.messages.last().unwrap();
+        let mut tx = store.write().await.unwrap();
+        assert!(offsets::advance_past(&mut tx, &batch.position, last).await.unwrap());
+        tx.commit().await.unwrap();
+    }
+    assert_eq!(times, [50_000, 50_001, 50_002, 60_000]);
     log.close().await;
 }
 

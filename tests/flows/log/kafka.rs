@@ -121,12 +121,12 @@ async fn migrate_gives_existing_topics_the_time_of_the_log() {
         result.unwrap();
     }
     let log = longshore::app::open_log(&test_log.config).await.unwrap();
-    let mut lines = Vec::new();
     eventually("the topics are known", async || {
-        lines = log.check(None).await.unwrap();
+        let lines = log.check(None).await.unwrap();
         !lines.iter().any(|line| line.contains("does not exist"))
     })
     .await;
+    let lines = log.check(None).await.unwrap();
     for name in &names {
         for part in ["message.timestamp.type CreateTime: ", "unclean.leader.election.enable true: "]
         {
@@ -140,12 +140,11 @@ async fn migrate_gives_existing_topics_the_time_of_the_log() {
     assert_eq!(log.create_topics().await.unwrap(), None);
     eventually("the properties are known", async || log.check(None).await.unwrap().is_empty())
         .await;
-    let mut times = Vec::new();
     eventually("the broker has the property", async || {
-        times = log.append(numbered("a", 2)).await.unwrap();
-        times.iter().all(Option::is_some)
+        log.append(numbered("a", 1)).await.unwrap().iter().all(Option::is_some)
     })
     .await;
+    let times = log.append(numbered("a", 2)).await.unwrap();
     let messages = read_topic(&log, topics::TRACKING).await;
     assert_eq!(messages[0].log_time, None);
     let last: Vec<Option<i64>> = messages.iter().rev().take(2).map(|m| m.log_time).collect();

@@ -210,10 +210,6 @@ async fn opt_outs_reach_the_mailbox_also_of_erased_users_who_come_back() {
         .await;
     assert_eq!(sent.status, 201, "{sent:?}");
     let dispatch = sent.body["dispatch_id"].as_str().expect("a dispatch_id").to_owned();
-    let recipients = async || -> Vec<Value> {
-        let printed = fleet.run(&["dispatches", "recipients", &dispatch, "--json"]).await;
-        printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
-    };
     eventually("the send has ended", || async {
         let shown = fleet.run(&["dispatches", "show", &dispatch, "--json"]).await;
         serde_json::from_str::<Value>(&shown).expect("JSON")["state"] == "done"
@@ -221,12 +217,5 @@ async fn opt_outs_reach_the_mailbox_also_of_erased_users_who_come_back() {
     .await;
     let accepted: Vec<String> = relay.accepted().into_iter().flat_map(|email| email.to).collect();
     assert_eq!(accepted, ["stays@acme.example"]);
-    let recipients = recipients().await;
-    assert_eq!(recipients.len(), 6, "{recipients:?}");
-    for recipient in recipients {
-        if recipient["external_user_id"] != "stays" {
-            assert_eq!(recipient["outcome"], "unreachable", "{recipient}");
-        }
-    }
     fleet.close().await;
 }

@@ -17,6 +17,7 @@ on_both_stores!(World =>
     renames_follow_the_deletion_that_frees_the_id,
     a_deletion_reaches_a_user_renamed_before_it,
     users_given_the_id_later_are_not_merged,
+    no_rename_to_the_id_of_a_user_who_exists,
     data_by_the_service_id_of_a_merged_user_counts_for_the_kept_one,
     no_user_is_identified_as_a_deleted_user,
     deleting_a_merged_user_by_service_id_deletes_the_kept_one,
@@ -190,6 +191,18 @@ async fn users_given_the_id_later_are_not_merged(world: World) {
     }
     world.at(3, &from).await;
     assert_eq!(world.ids().await.len(), 2);
+}
+
+/// Also if that user is deleted while the other partition is behind.
+async fn no_rename_to_the_id_of_a_user_who_exists(world: World) {
+    for user in ["a", "b"] {
+        world.at(0, &by(id(user))(user)).await;
+    }
+    let [first, second] = rename("a", "b");
+    world.at(2, &second).await;
+    world.at(3, &delete("b")).await;
+    world.at(2, &first).await;
+    assert_eq!((world.bought("a", "a").await, world.ids().await.len()), (2.into(), 1));
 }
 
 async fn data_by_the_service_id_of_a_merged_user_counts_for_the_kept_one(world: World) {

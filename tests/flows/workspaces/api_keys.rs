@@ -143,6 +143,12 @@ async fn revokers_in_the_audit_log_are_known_after_an_upgrade(world: World) {
     for sql in [
         "UPDATE api_keys SET revoked_by = NULL",
         "DROP INDEX segments_by_name",
+        "ALTER TABLE transactional_emails DROP COLUMN accepted_at",
+        "ALTER TABLE dead_letters DROP COLUMN log_time",
+        "ALTER TABLE identity_changes DROP COLUMN second_at",
+        "ALTER TABLE identity_changes DROP COLUMN first_at",
+        "ALTER TABLE log_offsets DROP COLUMN last_log_time",
+        "ALTER TABLE log_offsets DROP COLUMN last_appended_at",
         "ALTER TABLE export_jobs DROP COLUMN refused_since",
         "ALTER TABLE export_jobs DROP COLUMN waiting_since",
         "DROP TABLE dispatch_bounces",

@@ -79,6 +79,8 @@ impl Turn {
     /// Waits for the end of a turn that has begun.
     async fn over(&self) {
         match self.end.get() {
+            // Even a sleep of no time is pending at first, and then a message would start.
+            Some(_) if self.is_over() => {}
             Some(end) => sleep(end.remaining()).await,
             None => std::future::pending().await,
         }

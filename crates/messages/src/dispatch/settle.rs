@@ -14,6 +14,7 @@ use super::state::{Counts, OutcomeCounts};
 use super::{Engine, bounces, job, part_rows, report_rows};
 use crate::order::Order;
 use kit::fail_point;
+use kit::moment::Moment;
 use kit::retry::{Retry as _, TimedRetries};
 use runtime::history;
 use store::{StoreError, Tx};

@@ -13,6 +13,7 @@
 //! applied to what was read.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 
 use uuid::Uuid;
 
@@ -292,10 +293,9 @@ pub async fn check(
         }
     }
     // Of several decisions about the same, the last one; of the same time, the opt-out.
-    let is_in = |state: &KnownState| state.state != UNSUBSCRIBED;
-    states.sort_by(|a, b| {
-        let order = (&a.scope, a.reason, b.at, is_in(a));
-        order.cmp(&(&b.scope, b.reason, a.at, is_in(b)))
+    states.sort_by_cached_key(|state| {
+        let last = Reverse((state.at, state.state == UNSUBSCRIBED));
+        (state.scope.clone(), state.reason, last)
     });
     states.dedup_by(|a, b| (&a.scope, a.reason) == (&b.scope, b.reason));
     Ok(states)
@@ -368,15 +368,12 @@ pub async fn keep_opt_outs(
 ) -> Result<(), StoreError> {
     let ((consent, contact), kept) = (own(user), Contact::of(kept));
     let mut decisions = all_opt_outs(&consent, &contact);
-    for decision in &mut decisions {
+    decisions.retain_mut(|decision| {
         decision.at = decision.at.max(consent.address_at(decision.topic()));
-    }
-    decisions.retain(|decision| match &decision.address {
-        Address::Email(had) => {
-            kept.email.as_ref().is_none_or(|email| mailbox(email) != mailbox(had))
+        match &decision.address {
+            Address::Email(had) => kept.email.as_deref().map(mailbox) != Some(mailbox(had)),
+            address => kept.phone.clone().map(Address::Phone).as_ref() != Some(address),
         }
-        Address::Phone(had) => kept.phone.as_ref() != Some(had),
-        Address::Hashed(_) => true,
     });
     if let Some(email) = &user.email {
         // The hash of an earlier release has no key.

@@ -116,13 +116,12 @@ async fn create(
 ) -> Result<StoredResponse, ApiError> {
     let members = body.object_in_place(&app)?;
     // Regular expressions of an audience are compiled.
-    let request =
-        app.cores.compute_here(caller.workspace.id, || CanvasRequest::read(&members)).map(
-            |(
-                CanvasRequest { canvas: ScheduledCanvas { canvas_id, schedule }, target },
-                warnings,
-            )| { AcceptedCanvas { canvas_id, when: Some(schedule), target, warnings } },
-        );
+    let workspace = caller.workspace.id;
+    let request = app.cores.compute_here(workspace, || CanvasRequest::read(&members)).map(
+        |(CanvasRequest { canvas: ScheduledCanvas { canvas_id, schedule }, target }, warnings)| {
+            AcceptedCanvas { canvas_id, when: Some(schedule), target, warnings }
+        },
+    );
     accept(&app, caller, key, &body, request).await
 }
 
@@ -133,12 +132,12 @@ async fn send(
     body: JsonText,
 ) -> Result<StoredResponse, ApiError> {
     let members = body.object_in_place(&app)?;
-    let request = app
-        .cores
-        .compute_here(caller.workspace.id, || CanvasSendRequest::read(&members))
-        .map(|(CanvasSendRequest { canvas: CanvasKey { canvas_id }, target }, warnings)| {
+    let workspace = caller.workspace.id;
+    let request = app.cores.compute_here(workspace, || CanvasSendRequest::read(&members)).map(
+        |(CanvasSendRequest { canvas: CanvasKey { canvas_id }, target }, warnings)| {
             AcceptedCanvas { canvas_id, when: None, target, warnings }
-        });
+        },
+    );
     accept(&app, caller, key, &body, request).await
 }
 

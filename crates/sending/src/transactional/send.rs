@@ -221,7 +221,8 @@ impl TransactionalSender {
         Ok(Some(started))
     }
 
-    /// Applies attributes that were received at a time, or reverts them and returns why they are invalid.
+    /// Applies attributes that were received at a time, or reverts them and returns why they are
+    /// invalid.
     async fn apply(
         &self,
         tx: &mut Tx,

@@ -42,7 +42,8 @@ pub static MIGRATIONS: LazyLock<Migrations> = LazyLock::new(|| {
         "0023" "processes", "0024" "console_lists", "0025" "dashboard_sign_in",
         "0026" "uncertain_messages", "0027" "history", "0028" "key_uses",
         "0029" "open_schedules", "0030" "segments_and_revokers", "0031" "suppressions",
-        "0032" "send_texts", "0033" "local_times", "0034" "bounces", "0035" "export_waits"
+        "0032" "send_texts", "0033" "local_times", "0034" "bounces", "0035" "export_waits",
+        "0036" "order_by_the_log"
     ))
 });
 

@@ -58,6 +58,9 @@ impl Default for UserHooks {
 /// The result of a change.
 type Outcome = Result<Result<(), Dropped>, ApplyError>;
 
+/// How much the clocks of brokers and of the database may differ, in milliseconds.
+const MAX_CLOCK_DIFFERENCE_MS: i64 = 5_000;
+
 const UNKNOWN: Outcome = Ok(Err(Dropped::UnknownUser));
 const CONFLICT: Outcome = Ok(Err(Dropped::Conflict));
 const TOO_LARGE: Outcome = Ok(Err(Dropped::TooLarge));
@@ -281,17 +284,16 @@ impl Identities<'_> {
         let Some(Opened { mut user, mut profile }) = self.open_by_id(first).await? else {
             return UNKNOWN;
         };
-        if user.external_id.as_deref() != Some(former) {
+        let owner = self.owner(Kind::ExternalId, id).await?;
+        // The log proves that a user who was found at this position existed.
+        if user.external_id.as_deref() != Some(former)
+            || reached.second.is_some_and(|second| owner != Some(second))
+        {
             return CONFLICT;
         }
         if let Some(erased_at) = self.erased_since(id, reached.second_at).await? {
             return self.erase_opened(user, erased_at).await;
         }
-        // The log proves that the user who was found at this position existed: no clock is asked.
-        if reached.second.is_some() {
-            return CONFLICT;
-        }
-        let owner = self.owner(Kind::ExternalId, id).await?;
         let other = match owner {
             Some(owner) if owner == user.service_id => return CONFLICT,
             Some(owner) => Some(self.open_by_id(owner).await?.ok_or(ApplyError::Changed)?),
@@ -300,7 +302,10 @@ impl Identities<'_> {
         // If tracking or an import has created a user with the new id since, that is the same user.
         // A user who was given the id is a different user.
         let created_at = other.as_ref().map(|other| other.profile.text(Field::CreatedAt));
-        let since = format_time(reached.second_at);
+        // One who was found there came by an import while the partition was behind, if the clocks of
+        // the log and the database are no doubt.
+        let doubt = if reached.second.is_some() { MAX_CLOCK_DIFFERENCE_MS } else { 0 };
+        let since = format_time(reached.second_at + doubt);
         let is_new = |at: Option<String>| at.is_some_and(|at| *at >= *since);
         if created_at.is_some_and(|at| !is_new(at)) {
             return CONFLICT;

@@ -64,7 +64,7 @@ impl Partial {
 }
 
 fn etag_file(file: &Path) -> PathBuf {
-    file.with_extension("etag")
+    file.with_file_name("etag")
 }
 
 async fn attempt(

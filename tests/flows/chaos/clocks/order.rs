@@ -103,11 +103,8 @@ impl World {
 
     /// The user with an external id, once everything is applied.
     async fn user(&self, id: &str) -> Value {
-        let body = json!({ "external_ids": [id] });
-        let api =
-            if self.herd.names().contains(&"right".to_owned()) { &self.right } else { &self.wrong };
-        let answer = api.post("/users/export/ids", &body).await;
-        answer.body["users"][0].clone()
+        let shown = self.fleet.run(&["users", "show", id, "--json"]).await;
+        serde_json::from_str(&shown).expect("JSON")
     }
 
     async fn end(self) {

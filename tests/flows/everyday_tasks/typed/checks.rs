@@ -245,7 +245,7 @@ async fn continue_download(world: &mut World, task: &Task) {
     let part = exports.join(format!(".{prefix}.part"));
     fs::create_dir(&part).expect("a directory");
     fs::write(part.join(format!("{prefix}.zip")), half).expect("a file");
-    fs::write(part.join(format!("{prefix}.etag")), etag).expect("a file");
+    fs::write(part.join("etag"), etag).expect("a file");
     fs::remove_file(&file).expect("it is removed");
     let [command] = exactly(&task.commands);
     assert_eq!(world.object(command).await["state"], "done");

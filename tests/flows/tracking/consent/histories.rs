@@ -4,8 +4,8 @@
 //! [addresses] have decisions of theirs. Where users become one, or get an address, a decision that
 //! was received before can be applied after that; then the model knows what may hold.
 //!
-//! Tracked objects wait in their partitions. [Lines of imports](imports) and reports about
-//! [devices](devices) and emails are applied when they are received.
+//! Tracked objects wait in their partitions. [Lines of imports](imports) and [reports about
+//! devices](devices) are applied when they are received.
 
 mod addresses;
 mod devices;
@@ -48,12 +48,6 @@ pub enum Received {
     Reported(InvalidToken),
     /// A reply of STOP: the number, and the group.
     Stopped(String, String),
-    /// An email address whose recipient complained.
-    Complained(String),
-    /// An email address that rejected an email.
-    Bounced(String),
-    /// An email address whose suppression ends.
-    Lifted(String),
 }
 
 /// The copies of a change: the one in the partition of the first user, and that of the second.
@@ -129,12 +123,6 @@ impl Person {
         topics.iter().any(|topic| topic.has_state)
     }
 
-    /// Whether the user's addresses and decisions are known, and nothing about them waits.
-    fn is_settled(&self) -> bool {
-        let waits = self.is_changing || self.has_decided || self.has_waiting;
-        !waits && self.has_new == [false; 2] && self.is_loose == [false; 2]
-    }
-
     /// Whether partitions can take the user to have different addresses.
     fn is_unsettled(&self, kind: usize) -> bool {
         self.has_new[kind] || self.is_changing
@@ -146,8 +134,6 @@ struct History {
     persons: Vec<Person>,
     /// Emails and phone numbers.
     addresses: [[Decisions; 3]; 2],
-    /// Why the emails get no messages, whatever was decided.
-    stops: [addresses::Stops; 3],
     /// Emails by which opt-outs of users wait in the log.
     waiting_emails: Vec<usize>,
     /// The key of the hashes in links.
@@ -245,7 +231,6 @@ impl Histories {
         }
         assert!(checked >= self.0.len() * TOPICS, "{checked}");
         self.check_devices(documents, seed);
-        self.check_stops(documents, seed);
     }
 }
 
@@ -296,7 +281,6 @@ impl History {
             name: format!("{n}"),
             persons: Vec::new(),
             addresses: Default::default(),
-            stops: Default::default(),
             waiting_emails: Vec::new(),
             key: None,
             devices: Default::default(),
@@ -401,7 +385,7 @@ impl History {
         let other = alive[random.below(alive.len() as i64) as usize];
         let is_out = random.below(2) == 0;
         let topic = random.below(TOPICS as i64) as usize;
-        match random.below(25) {
+        match random.below(21) {
             0..4 => self.track(random, at, topic, is_out),
             4 => self.link(random, at),
             5 => self.status(random, topic, is_out),
@@ -414,9 +398,7 @@ impl History {
             8 => self.merge(at, other),
             9 => self.identify(at, other),
             10 => self.rename(at),
-            11 => self.erase(random, at, self.persons[at].is_settled()),
-            21..23 => self.leave(random, at),
-            23..25 => self.report_email(random),
+            11 => self.erase(random, at),
             12..15 => self.import(random, at, topic, is_out),
             15 => self.register(random, at),
             _ => self.report(random),

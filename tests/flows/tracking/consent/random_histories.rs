@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use kit::smtp::AddressBounce;
-use longshore::users::suppressions::bounces::Bounce;
-use longshore::users::suppressions::{Address, EMAIL, NewDecision};
+use longshore::users::suppressions::NewDecision;
 use longshore::users::{devices, suppressions};
 
 use super::histories::{self, Histories, Received, Request};
@@ -108,7 +106,6 @@ async fn replay(world: &World, random: &mut Random, requests: Vec<Request>) {
 /// interrupted, and are repeated.
 async fn receive(world: &World, random: &mut Random, at: i64, received: Vec<Received>) {
     let (mut lines, mut gone, mut stopped) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut complaints, mut bounces, mut lifted) = (Vec::new(), Vec::new(), Vec::new());
     for received in received {
         match received {
             Received::Tracked { .. } => {}
@@ -117,27 +114,14 @@ async fn receive(world: &World, random: &mut Random, at: i64, received: Vec<Rece
             Received::Stopped(number, group) => {
                 stopped.push(NewDecision::group_opt_out(number, group, at));
             }
-            Received::Complained(email) => complaints.push(Address::Email(email.into())),
-            Received::Bounced(email) => bounces.push(Address::Email(email.into())),
-            Received::Lifted(email) => {
-                lifted.push((Address::Email(email.into()), EMAIL.to_owned()));
-            }
         }
     }
     world.app.clock.set(from_ms(at));
     for _ in 0..1 + i32::from(random.below(5) == 0) {
         world.import(&lines).await;
     }
-    let (workspace, mut tx) = (world.workspace.id, world.app.store.write().await.unwrap());
-    let key = suppressions::key(&mut tx, workspace).await.unwrap();
-    let complaints: Vec<_> = complaints.iter().map(|email| (key.hash(email), at)).collect();
-    let status = AddressBounce::NoMailbox;
-    let bounce = |email| Bounce { address: key.hash(email), status, period: DAY };
-    let bounces = bounces.iter().map(bounce).collect();
-    devices::remove_tokens(&mut tx, workspace, &gone).await.unwrap();
-    suppressions::decide(&mut tx, workspace, &stopped).await.unwrap();
-    suppressions::complain(&mut tx, workspace, &complaints).await.unwrap();
-    suppressions::bounces::suppress(&mut tx, workspace, Uuid::new_v4(), bounces).await.unwrap();
-    suppressions::lift(&mut tx, workspace, &lifted, at).await.unwrap();
+    let mut tx = world.app.store.write().await.unwrap();
+    devices::remove_tokens(&mut tx, world.workspace.id, &gone).await.unwrap();
+    suppressions::decide(&mut tx, world.workspace.id, &stopped).await.unwrap();
     tx.commit().await.unwrap();
 }

@@ -114,8 +114,8 @@ impl<H: Handler> Work<H> {
         // A crash of the database reverts the offset together with the changes, and both are
         // repeated.
         let mut tx = self.shared.app.store.write_by_keys().await?;
-        let topic = self.messages()[0].topic;
-        if !offsets::advance(&mut tx, topic, &self.position, self.next()).await? {
+        let last = &self.messages()[self.piece.len() - 1];
+        if !offsets::advance_past(&mut tx, &self.position, last).await? {
             return Err(Failure::OffsetMoved);
         }
         self.remember(&mut tx, &new).await?;

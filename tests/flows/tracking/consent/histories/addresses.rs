@@ -6,7 +6,7 @@ use longshore::users::suppressions::{Address, hash_to_hex};
 use serde_json::{Value, json};
 
 use super::super::super::model::Random;
-use super::{Histories, History, Person, Received, Request, START, STEP, group, state};
+use super::{History, Person, Received, Request, START, STEP, group, state};
 
 /// The kinds of addresses.
 pub const EMAIL: usize = 0;
@@ -61,77 +61,7 @@ impl Decisions {
     }
 }
 
-/// What stops all messages to an email address.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Stops {
-    has_complaint: bool,
-    has_bounce: bool,
-}
-
-impl Histories {
-    /// Compares what stops messages to the stored addresses with the model.
-    pub(super) fn check_stops(&self, documents: &[Value], seed: u64) {
-        let mut stopped = 0;
-        for document in documents {
-            let Some(email) = document["email"].as_str() else { continue };
-            let (local, _) = email.split_once('@').unwrap();
-            let (name, address) = local.rsplit_once('-').unwrap();
-            let history = self.0.iter().find(|history| history.name == name).unwrap();
-            let stops = history.stops[address.parse::<usize>().unwrap()];
-            let expected = match (stops.has_complaint, stops.has_bounce) {
-                (true, _) => json!("complaint"),
-                (false, true) => json!("bounce"),
-                (false, false) => Value::Null,
-            };
-            let told = &history.told;
-            assert_eq!(document["stopped"], expected, "seed {seed}, {document}\n{told:#?}");
-            stopped += usize::from(!expected.is_null());
-        }
-        assert!(stopped > 0);
-    }
-}
-
 impl History {
-    /// A complaint, a bounce, or the end of both.
-    pub(super) fn report_email(&mut self, random: &mut Random) {
-        let address = random.below(3) as usize;
-        let text = self.email(address);
-        let stops = &mut self.stops[address];
-        let (name, received) = match random.below(3) {
-            0 => {
-                stops.has_complaint = true;
-                ("complaint", Received::Complained(text.clone()))
-            }
-            1 => {
-                stops.has_bounce = true;
-                ("bounce", Received::Bounced(text.clone()))
-            }
-            // A bounce has the time of the database, so its end would be later than all.
-            _ if stops.has_bounce => return,
-            _ => {
-                stops.has_complaint = false;
-                self.decide_about(EMAIL, address, 0, false);
-                ("lift", Received::Lifted(text.clone()))
-            }
-        };
-        self.told.push(format!("{} {name}: {text}", (self.at - START) / STEP));
-        self.requests.push(Request { at: self.at, received });
-    }
-
-    /// The opt-outs of a user who is erased stay known by the addresses, since the user got them.
-    pub(super) fn keep_opt_outs(&mut self, by: usize) {
-        for topic in [0, 2, 3] {
-            let (person, kind) = (&self.persons[by], if topic == 0 { EMAIL } else { PHONE });
-            let own = person.topics[topic];
-            let Some(address) = person.has[kind].filter(|_| own.is_out && !own.is_open) else {
-                continue;
-            };
-            let at = own.at.max(person.got_at[kind]);
-            let decision = Decision { at, topic, is_out: true, by: None, is_sure: true };
-            self.add(kind, address, decision);
-        }
-    }
-
     pub(super) fn address(&self, kind: usize, address: usize) -> String {
         if kind == EMAIL { self.email(address) } else { self.phone(address) }
     }

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::super::super::model::Random;
-use super::addresses::EMAIL;
 use super::{History, Person, STEP, copies, state};
 
 impl History {
@@ -93,27 +92,8 @@ impl History {
         person.is_changing = true;
     }
 
-    /// A user unsubscribes, gets another address, and is erased.
-    pub(super) fn leave(&mut self, random: &mut Random, at: usize) {
-        let (person, kind) = (&self.persons[at], random.below(2) as usize);
-        let [id] = person.external_ids.as_slice() else { return };
-        if !person.is_settled() {
-            return;
-        }
-        let (id, topic) = (id.clone(), if kind == EMAIL { 0 } else { 2 });
-        let object = state(random, topic, true);
-        self.set(&id, json!({ "external_id": id }), object);
-        self.decide(at, topic, true);
-        self.reach(at, topic, true);
-        self.at += STEP;
-        self.change_address(random, at, kind, true);
-        self.at += STEP;
-        self.erase(random, at, true);
-    }
-
-    /// Erases a user, who may come back, with the same addresses or without. If it is sure what the
-    /// user decided, the opt-outs stay known by the addresses.
-    pub(super) fn erase(&mut self, random: &mut Random, at: usize, is_sure: bool) {
+    /// Erases a user, who may come back.
+    pub(super) fn erase(&mut self, random: &mut Random, at: usize) {
         let person = &self.persons[at];
         let [id] = person.external_ids.as_slice() else { return };
         if person.is_changing || self.persons.iter().filter(|person| !person.is_gone).count() < 2 {
@@ -131,25 +111,14 @@ impl History {
             }
         }
         (0..2).for_each(|kind| self.unsettle(at, kind));
-        if is_sure {
-            self.keep_opt_outs(at);
-        }
         if random.below(3) > 0 {
             self.at += STEP;
             let is_out = random.below(2) == 0;
-            let (external_ids, back) = (vec![id.clone()], self.persons.len());
+            let external_ids = vec![id.clone()];
             self.persons.push(Person { external_ids, is_back: true, ..Person::default() });
-            let mut object = state(random, 1, is_out);
-            for (kind, name) in ["email", "phone"].into_iter().enumerate() {
-                let address = self.persons[at].has[kind].filter(|_| random.below(3) > 0);
-                if let Some(address) = address {
-                    object["fields"][name] = self.address(kind, address).into();
-                    self.persons[back].has_waiting = true;
-                    self.take(back, kind, Some(address));
-                }
-            }
+            let object = state(random, 1, is_out);
             self.set(&id, json!({ "external_id": id }), object);
-            self.decide(back, 1, is_out);
+            self.decide(self.persons.len() - 1, 1, is_out);
         }
     }
 }

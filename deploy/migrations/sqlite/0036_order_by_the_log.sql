@@ -1,3 +1,8 @@
+-- In the order in which workers lock the tables.
+-- The time that the log gave the last message before the position, and the time by which it is
+-- ordered; NULL if no message had a time.
+ALTER TABLE log_offsets ADD COLUMN last_appended_at BIGINT;
+ALTER TABLE log_offsets ADD COLUMN last_log_time BIGINT;
 -- When the log got each copy of a change that names two users, in milliseconds; NULL if it was not
 -- reached, or if an earlier release reached it.
 ALTER TABLE identity_changes ADD COLUMN first_at BIGINT;
