@@ -134,7 +134,10 @@ async fn failed_exports_are_repeated_together(backend: Backend) {
     };
     let all = [second, of_beta, &alone].map(String::clone);
     assert_eq!(listed(&["--since", "1h"]).await, all);
-    assert_eq!(listed(&["--since", "1h", "--workspace", "beta"]).await, [of_beta.clone()]);
+    assert_eq!(
+        listed(&["--since", "1h", "--workspace", "beta"]).await,
+        std::slice::from_ref(of_beta)
+    );
     assert!(listed(&["--since", "2100-01-01T00:00Z"]).await.is_empty());
     assert_eq!(listed(&["--since", "1h"]).await, all, "a dry run repeats nothing");
 
@@ -155,7 +158,7 @@ async fn failed_exports_are_repeated_together(backend: Backend) {
         assert_eq!((&status["users"]["done"], &done["workspace"]), (&json!(3), &json!("acme")));
     }
     let nothing = json!({ "repeated": [], "failed": [] });
-    assert_eq!(repeat(&of_acme).await, [nothing.clone()]);
+    assert_eq!(repeat(&of_acme).await, std::slice::from_ref(&nothing));
     let rest = repeat(&["--since", "1h"]).await.remove(0);
     assert_eq!(rest["repeated"][0]["repeats"], json!(of_beta), "{rest}");
     assert_eq!(rest["repeated"].as_array().unwrap().len(), 1, "{rest}");
